@@ -1,0 +1,37 @@
+//! One small static binary, several roles; the name it is called by or its first argument says which.
+
+mod ctl;
+mod files;
+mod frame;
+mod init;
+mod keeper;
+mod launcher;
+mod proto;
+#[path = "gen/rules.rs"]
+#[allow(dead_code)]
+mod rules;
+mod sys;
+mod wall;
+
+use std::{env, ffi::OsString, path::Path, process::ExitCode};
+
+fn main() -> ExitCode {
+    let mut args: Vec<OsString> = env::args_os().collect();
+    let name = args.first().map(Path::new).and_then(Path::file_name);
+    match name.and_then(|name| name.to_str()) {
+        Some("caisson") => return launcher::main(&args[1..]),
+        Some("caisson-ctl") => return ctl::main(&args[1..]),
+        _ => {}
+    }
+    let role = if args.len() > 1 { args.remove(1) } else { OsString::new() };
+    match role.to_str() {
+        Some("init") => init::main(&args[1..]),
+        Some("keeper") => keeper::main(&args[1..]),
+        Some("ctl") => ctl::main(&args[1..]),
+        Some("launch") => launcher::main(&args[1..]),
+        _ => {
+            eprintln!("usage: caisson-guest init|keeper|ctl|launch …");
+            ExitCode::from(70)
+        }
+    }
+}

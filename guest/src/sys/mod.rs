@@ -1,0 +1,1 @@
+//! The only modules with `unsafe`: thin, safe wrappers around what rustix does not offer.

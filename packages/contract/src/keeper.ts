@@ -1,0 +1,2 @@
+// What daemon and keeper say to each other; not part of the public contract.
+export * from "./gen/caisson/keeper/v1/keeper_pb.ts";

@@ -1,0 +1,74 @@
+import type { Duplex } from "node:stream";
+import type { Mechanism, Tier } from "@caisson/contract";
+
+/** Is a driver usable on this machine, and if not, why, and what would mend it? */
+export interface Probe {
+  usable: boolean;
+  /** Why not. */
+  reason?: string;
+  /** The exact command that mends it. */
+  fix?: string;
+}
+
+/** What a driver needs to know to start an unsealed sandbox. Nothing of a project is in it. */
+export interface LaunchSpec {
+  sandboxId: string;
+  /** `host`. */
+  image: string;
+  /** A directory of the daemon's alone, for this sandbox: socket, log, layers. */
+  dir: string;
+  /** Files named cgroup.procs to join, from the limits layer. */
+  cgroups: string[];
+}
+
+/** What survives the daemon: enough to find the sandbox again. Kept as JSON in the store. */
+export interface LaunchRecord {
+  driver: string;
+  pid: number;
+  startTime: number;
+  /** The uid that the sandbox has on the host. */
+  uid: number;
+  gid: number;
+  socket: string;
+}
+
+/** A started sandbox, sealed or not. */
+export interface Launched {
+  readonly record: LaunchRecord;
+  /** Opens the link. May be called again after a cut. */
+  connect(): Promise<Duplex>;
+  /** Ends everything inside at once; resolves when it is gone. */
+  kill(): Promise<void>;
+  /** Resolves when the sandbox's outer process is gone, with a sentence. */
+  readonly ended: Promise<string>;
+  /** Hands in mounts as descriptors; resolves with what was handed in. */
+  attach(sources: MountSource[]): Promise<Attachment[]>;
+  /** What the driver itself enforces: namespaces, root, network, by what means. */
+  mechanisms(): Mechanism[];
+}
+
+export interface MountSource {
+  path: string;
+  readOnly: boolean;
+  /** Its owner appears as the sandbox's user. */
+  mapOwner: boolean;
+  refuseNested: boolean;
+}
+
+export interface Attachment {
+  device: bigint;
+  inode: bigint;
+  isFile: boolean;
+}
+
+/** One way to start sandboxes. Workspace, files, limits and egress are written once, elsewhere. */
+export interface Driver {
+  readonly name: string;
+  readonly tier: Tier;
+  /** What it can do beyond running commands: `snapshot`, `fork`, `pause`, `overlay`. */
+  readonly capabilities: readonly string[];
+  probe(): Promise<Probe>;
+  launch(spec: LaunchSpec): Promise<Launched>;
+  /** Finds a sandbox that an earlier daemon started; undefined if it is gone. */
+  adopt(sandboxId: string, record: LaunchRecord): Promise<Launched | undefined>;
+}
