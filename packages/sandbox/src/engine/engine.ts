@@ -1,0 +1,120 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type {
+  CallContext,
+  Command,
+  CommandSchema,
+  DriverInfo,
+  FileEvent,
+  FileInfo,
+  Finding,
+  Process,
+  ProcessEvent,
+  Profile,
+  Sandbox,
+  SandboxSpec,
+  SandboxSpecSchema,
+  Session,
+  Stats,
+  UsageItem,
+} from "@caisson/contract";
+
+export type SpecInit = MessageInitShape<typeof SandboxSpecSchema>;
+export type CommandInit = MessageInitShape<typeof CommandSchema>;
+
+/** Sandboxes, and what happens in them. Every face calls this and nothing below it. */
+export interface Engine {
+  create(spec: SpecInit, options: CreateOptions, call: CallContext): Promise<Sandbox>;
+  /** An id, or `session:NAME`. */
+  get(sandboxId: string): Promise<Sandbox>;
+  list(query: ListQuery): Promise<{ sandboxes: Sandbox[]; nextPageToken: string }>;
+  /** Ends it; `forget` also drops its record and kept output. */
+  end(sandboxId: string, options: { reason: string; forget: boolean }, call: CallContext): Promise<Sandbox>;
+  extend(sandboxId: string, change: { idleTtlS: number; maxAgeS: number }, call: CallContext): Promise<Sandbox>;
+  stats(sandboxId: string): Promise<Stats>;
+
+  openSession(name: string, spec: SpecInit, call: CallContext): Promise<{ session: Session; created: boolean }>;
+  sessions(): Promise<Session[]>;
+  closeSession(name: string, call: CallContext): Promise<Session>;
+
+  /** Starts a command; resolves when it runs. With a key that is known, returns the first one. */
+  start(sandboxId: string, command: CommandInit, options: { key: string }, call: CallContext): Promise<Process>;
+  /** Events of a process after number `from`; begins with `started` when `from` is 0. */
+  attach(sandboxId: string, processId: string, options: AttachOptions): AsyncIterable<ProcessEvent>;
+  process(sandboxId: string, processId: string): Promise<Process>;
+  processes(sandboxId: string): Promise<Process[]>;
+  wait(sandboxId: string, processId: string, signal: AbortSignal): Promise<Process>;
+  writeStdin(
+    sandboxId: string,
+    processId: string,
+    input: { offset: bigint; data: Uint8Array; end: boolean },
+  ): Promise<bigint>;
+  signal(sandboxId: string, processId: string, signal: string, call: CallContext): Promise<void>;
+  resize(sandboxId: string, processId: string, columns: number, rows: number): Promise<void>;
+
+  readonly files: EngineFiles;
+
+  profiles(): Profile[];
+  drivers(): Promise<DriverInfo[]>;
+  diagnose(): Promise<Finding[]>;
+  usage(): Promise<UsageItem[]>;
+  prune(call: CallContext): Promise<{ sandboxes: number; bytes: bigint }>;
+  /** Lets go of every sandbox without ending it. */
+  close(): Promise<void>;
+}
+
+export interface CreateOptions {
+  /** Idempotency key, or empty. */
+  key: string;
+  session?: string;
+  /** Wait for a place instead of returning a queued sandbox. Default: true. */
+  wait?: boolean;
+}
+
+export interface ListQuery {
+  labels: Record<string, string>;
+  all: boolean;
+  pageSize: number;
+  pageToken: string;
+}
+
+export interface AttachOptions {
+  from: bigint;
+  follow: boolean;
+  signal: AbortSignal;
+}
+
+/** The file calls; paths as the caller gave them, relative ones from the working directory. */
+export interface EngineFiles {
+  stat(sandboxId: string, path: string, follow: boolean, call: CallContext): Promise<FileInfo>;
+  read(
+    sandboxId: string,
+    path: string,
+    range: { offset: bigint; length: bigint },
+    call: CallContext,
+  ): Promise<{ info: FileInfo; content: AsyncIterable<Uint8Array> }>;
+  write(
+    sandboxId: string,
+    options: { path: string; mode: number; parents: boolean; ifMatch: string },
+    content: AsyncIterable<Uint8Array>,
+    call: CallContext,
+  ): Promise<FileInfo>;
+  list(sandboxId: string, path: string, recursive: boolean, call: CallContext): AsyncIterable<FileInfo[]>;
+  mkdir(
+    sandboxId: string,
+    path: string,
+    options: { parents: boolean; mode: number },
+    call: CallContext,
+  ): Promise<FileInfo>;
+  move(sandboxId: string, from: string, to: string, overwrite: boolean, call: CallContext): Promise<FileInfo>;
+  remove(sandboxId: string, path: string, recursive: boolean, call: CallContext): Promise<void>;
+  watch(sandboxId: string, path: string, recursive: boolean, call: CallContext): AsyncIterable<FileEvent>;
+  unpack(
+    sandboxId: string,
+    path: string,
+    content: AsyncIterable<Uint8Array>,
+    call: CallContext,
+  ): Promise<{ files: bigint; bytes: bigint }>;
+  pack(sandboxId: string, path: string, call: CallContext): Promise<AsyncIterable<Uint8Array>>;
+}
+
+export type { Command, SandboxSpec };
