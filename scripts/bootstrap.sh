@@ -1,0 +1,76 @@
+#!/bin/sh
+# Makes a fresh checkout ready: Node 24 and the packages, the guest binary, bubblewrap. Says what it does,
+# does only what is needed, and names the exact command where it may not do it itself.
+# `--tests` also installs what the tests use.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+cd "$root"
+mkdir -p .caisson/bin
+
+say() { printf 'caisson: %s\n' "$*" >&2; }
+fail() { say "$1"; shift; for line in "$@"; do printf '         %s\n' "$line" >&2; done; exit 1; }
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# install PROGRAM PACKAGES… — through apt where root allows it, else the command to type.
+install() {
+  program=$1; shift
+  have "$program" && return 0
+  if [ "$(id -u)" = 0 ] && have apt-get; then
+    say "installing $* …"
+    { apt-get install -y -qq "$@" || { apt-get update -qq && apt-get install -y -qq "$@"; }; } >.caisson/apt.log 2>&1 </dev/null ||
+      fail "apt-get could not install $*; its words are in .caisson/apt.log"
+    have "$program" || fail "$* is installed, but there is still no $program on the PATH"
+  elif have apt-get; then
+    fail "$program is missing" "run: sudo apt-get install $*"
+  else
+    fail "$program is missing" "install it with your system's package manager ($*)"
+  fi
+}
+
+case "$(uname -s)-$(uname -m)" in
+  Linux-x86_64) target=x86_64-unknown-linux-gnu; platform=linux-x64 ;;
+  Linux-aarch64) target=aarch64-unknown-linux-gnu; platform=linux-arm64 ;;
+  *) fail "Caisson runs on Linux (x86-64 and arm64); this is $(uname -s) on $(uname -m)" \
+       "on another system, run it in a Linux virtual machine" ;;
+esac
+export DEBIAN_FRONTEND=noninteractive
+
+# Packages, with Node 24 among them.
+lock=$(sha256sum package-lock.json)
+if [ "$(cat .caisson/packages 2>/dev/null)" != "$lock" ] || [ ! -x node_modules/.bin/node ]; then
+  install npm npm
+  say "installing packages (once) …"
+  npm ci --no-audit --no-fund --loglevel=error >.caisson/npm.log 2>&1 || fail "npm ci failed; its words are in .caisson/npm.log"
+  [ -x node_modules/.bin/node ] || fail "npm did not bring Node 24 for $platform" "run: npm install node-$platform@24"
+  printf '%s' "$lock" >.caisson/packages
+fi
+
+# The guest: a prebuilt one of this version if there is one, else from source.
+sources=$(find guest/src guest/build.rs guest/Cargo.toml guest/Cargo.lock -type f 2>/dev/null | LC_ALL=C sort | xargs sha256sum | sha256sum)
+if [ "$(cat .caisson/guest 2>/dev/null)" != "$sources" ] || [ ! -x .caisson/bin/caisson-guest ]; then
+  prebuilt=node_modules/@caisson/guest-$platform/caisson-guest
+  if [ -x "$prebuilt" ] && [ ! -d guest/target ] && ! have cargo; then
+    cp "$prebuilt" .caisson/bin/caisson-guest.new
+  else
+    have cargo || install cargo cargo-web rustc-web
+    say "building the guest (once) …"
+    RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --locked --quiet --manifest-path guest/Cargo.toml \
+      --target "$target" >.caisson/cargo.log 2>&1 || { cat .caisson/cargo.log >&2; fail "the guest did not build"; }
+    cp "${CARGO_TARGET_DIR:-guest/target}/$target/release/caisson-guest" .caisson/bin/caisson-guest.new
+  fi
+  chmod 755 .caisson/bin/caisson-guest.new
+  mv .caisson/bin/caisson-guest.new .caisson/bin/caisson-guest
+  ln -sf caisson-guest .caisson/bin/caisson
+  printf '%s' "$sources" >.caisson/guest
+fi
+
+have bwrap || install bwrap bubblewrap
+
+if [ "${1:-}" = --tests ]; then
+  install gcc gcc libc6-dev
+  install go golang-go
+  install python3 python3
+  install strace strace
+  install git git
+fi
+touch .caisson/stamp
