@@ -43,11 +43,16 @@ export class CaissonError extends Error {
     if (thrown instanceof CaissonError) return thrown;
     if (thrown instanceof Error && (thrown.name === "AbortError" || thrown.name === "TimeoutError")) {
       const code = thrown.name === "AbortError" ? "CANCELLED" : "DEADLINE_EXCEEDED";
-      return new CaissonError(code, code === "CANCELLED" ? "the call was cancelled" : "the call took too long", {
-        cause: thrown,
-      });
+      return new CaissonError(
+        code,
+        code === "CANCELLED" ? "the call was cancelled" : "the call took too long",
+        {
+          cause: thrown,
+        },
+      );
     }
-    if (errnoOf(thrown) === "ENOSPC") return new CaissonError("STORAGE_FULL", "the disk is full", { cause: thrown });
+    if (errnoOf(thrown) === "ENOSPC")
+      return new CaissonError("STORAGE_FULL", "the disk is full", { cause: thrown });
     return new CaissonError("INTERNAL", "something went wrong inside the daemon", { cause: thrown });
   }
 }
