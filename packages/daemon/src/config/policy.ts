@@ -1,0 +1,73 @@
+// The administrator's bounds. They are not settings: they limit what any setting or request may ask for.
+import { stat } from "node:fs/promises";
+import { CaissonError } from "@caisson/contract";
+import { type ConfigFile, nearest, readConfigFile } from "./files.ts";
+import { tiers } from "./settings.ts";
+
+export interface Policy {
+  path: string;
+  /** No sandbox below this tier. */
+  minimum_tier?: (typeof tiers)[number];
+  /** The only profiles that may be used. */
+  profiles?: string[];
+  /** The only syscall groups that may be added. */
+  syscalls?: string[];
+  /** No limit above these; a request that names none gets them. */
+  limits?: { memory_bytes?: number; cpu_millis?: number; pids?: number; timeout_ms?: number };
+  /** The only directories below which a workspace may lie. */
+  workspaces?: string[];
+  /** Whether the daemon may listen on TCP. */
+  tcp?: boolean;
+}
+
+const keys = ["minimum_tier", "profiles", "syscalls", "limits", "workspaces", "tcp"] as const;
+const limitKeys = ["memory_bytes", "cpu_millis", "pids", "timeout_ms"];
+
+/** Reads the machine's policy. A policy that an ordinary user could have written is refused. */
+export async function readPolicy(path: string): Promise<Policy | undefined> {
+  const file = await readConfigFile(path);
+  if (file === undefined) return undefined;
+  const { uid, mode } = await stat(path);
+  if (uid !== 0 || (mode & 0o022) !== 0) {
+    throw new CaissonError("CONFIG_INVALID", `${path} must belong to root and be writable by nobody else`);
+  }
+  return checkPolicy(file);
+}
+
+export function checkPolicy(file: ConfigFile): Policy {
+  const { path, tree } = file;
+  const wrong = (message: string): never => {
+    throw new CaissonError("CONFIG_INVALID", `${path}: ${message}`);
+  };
+  for (const key of Object.keys(tree)) {
+    if (!(keys as readonly string[]).includes(key)) {
+      const near = nearest(key, keys);
+      wrong(`there is no bound ${key}${near ? `; did you mean ${near}?` : ""}`);
+    }
+  }
+  const policy: Policy = { path };
+  if (tree.minimum_tier !== undefined) {
+    const tier = tiers.find((known) => known === tree.minimum_tier);
+    policy.minimum_tier = tier ?? wrong(`minimum_tier must be one of ${tiers.join(", ")}`);
+  }
+  for (const key of ["profiles", "syscalls", "workspaces"] as const) {
+    const value = tree[key];
+    if (value === undefined) continue;
+    if (!Array.isArray(value) || !value.every((item) => typeof item === "string"))
+      wrong(`${key} must be a list of texts`);
+    policy[key] = value as string[];
+  }
+  if (tree.limits !== undefined) {
+    const limits = tree.limits as Record<string, unknown>;
+    if (typeof limits !== "object" || limits === null) wrong("limits must be a table");
+    for (const [key, value] of Object.entries(limits)) {
+      if (!limitKeys.includes(key)) wrong(`there is no limit ${key}; there are ${limitKeys.join(", ")}`);
+      if (typeof value !== "number" || !Number.isInteger(value) || value <= 0)
+        wrong(`limits.${key} must be a whole number above 0`);
+    }
+    policy.limits = limits as NonNullable<Policy["limits"]>;
+  }
+  if (tree.tcp !== undefined)
+    policy.tcp = typeof tree.tcp === "boolean" ? tree.tcp : wrong("tcp must be true or false");
+  return policy;
+}

@@ -1,0 +1,116 @@
+// Measures and traces every call, whatever face it came through.
+import type { DescMethod } from "@bufbuild/protobuf";
+import { CaissonError, type CallContext, rules, type ServedService } from "@caisson/contract";
+import type { Metrics } from "./metrics.ts";
+
+/** Ends a span. */
+export type EndSpan = (outcome: {
+  error?: CaissonError;
+  attributes: Record<string, string | number | boolean>;
+}) => void;
+
+/** Begins a span; undefined where nobody collects them. */
+export type BeginSpan = (name: string, traceparent: string | undefined) => EndSpan;
+
+type Impl = (request: unknown, call: CallContext) => Promise<unknown> | AsyncIterable<unknown>;
+
+export function instrument(
+  services: ServedService[],
+  metrics: Metrics,
+  beginSpan?: BeginSpan,
+): ServedService[] {
+  return services.map(({ service, impl }) => ({
+    service,
+    impl: Object.fromEntries(
+      service.methods.map((method) => {
+        const inner = (impl as unknown as Record<string, Impl>)[method.localName]!.bind(impl);
+        return [method.localName, measured(method, inner, metrics, beginSpan)];
+      }),
+    ) as ServedService["impl"],
+  }));
+}
+
+function measured(method: DescMethod, inner: Impl, metrics: Metrics, beginSpan?: BeginSpan): Impl {
+  const name = spanName(method);
+  const begin = (request: unknown, call: CallContext) => {
+    const began = performance.now();
+    const endSpan = beginSpan?.(name, call.traceparent);
+    return (error?: unknown, response?: unknown) => {
+      const failure = error === undefined ? undefined : CaissonError.from(error);
+      metrics.add("caisson_calls_total", { method: method.name, code: failure?.code ?? "OK" });
+      metrics.observe("caisson_call_seconds", { method: method.name }, (performance.now() - began) / 1000);
+      endSpan?.({
+        ...(failure && { error: failure }),
+        attributes: {
+          "sandbox.request_id": call.requestId,
+          ...attributesOf(request),
+          ...attributesOf(response),
+        },
+      });
+    };
+  };
+  if (method.methodKind === "unary" || method.methodKind === "client_streaming") {
+    return async (request, call) => {
+      const end = begin(request, call);
+      try {
+        const response = await (inner(request, call) as Promise<unknown>);
+        end(undefined, response);
+        return response;
+      } catch (error) {
+        end(error);
+        throw error;
+      }
+    };
+  }
+  return async function* (request, call) {
+    const end = begin(request, call);
+    let last: unknown;
+    try {
+      for await (last of inner(request, call) as AsyncIterable<unknown>) yield last;
+      end(undefined, last);
+    } catch (error) {
+      end(error);
+      throw error;
+    }
+  };
+}
+
+function spanName(method: DescMethod): string {
+  const { spans } = rules.telemetry;
+  if (method.name === "CreateSandbox") return spans.create;
+  if (["Exec", "StartProcess", "Run", "RunStream"].includes(method.name)) return spans.exec;
+  return method.parent.name === "FileService" ? spans.file : spans.rpc;
+}
+
+interface Described {
+  sandboxId?: string;
+  processId?: string;
+  path?: string;
+  sandbox?: { id?: string; driver?: string; enforced?: { tier?: string } };
+  command?: { argv?: string[] };
+  exit?: { code: number; truncated?: boolean };
+  event?: { event?: { case?: string; value?: unknown } };
+  info?: { size?: bigint };
+}
+
+/** The attributes of the telemetry rules that a message answers; a command's arguments are never among them. */
+function attributesOf(message: unknown): Record<string, string | number | boolean> {
+  if (typeof message !== "object" || message === null) return {};
+  const { sandboxId, processId, path, sandbox, command, exit, event, info } = message as Described;
+  const found: Record<string, string | number | boolean> = {};
+  const set = (key: string, value: string | number | boolean | undefined) => {
+    if (value !== undefined && value !== "") found[key] = value;
+  };
+  set("sandbox.id", sandboxId ?? sandbox?.id);
+  set("sandbox.driver", sandbox?.driver);
+  set("sandbox.tier", sandbox?.enforced?.tier);
+  set("sandbox.process.id", processId);
+  set("sandbox.command.executable", command?.argv?.[0]);
+  set("sandbox.file.path", path);
+  set("sandbox.file.size", info?.size === undefined ? undefined : Number(info.size));
+  const ended =
+    exit ?? (event?.event?.case === "exit" ? (event.event.value as Described["exit"]) : undefined);
+  set("sandbox.exit_code", ended?.code);
+  set("sandbox.truncated", ended?.truncated);
+  return found;
+}

@@ -1,0 +1,76 @@
+// Sends spans and metrics to an OpenTelemetry collector. Loaded only when OTEL_EXPORTER_OTLP_ENDPOINT is set.
+import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
+import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http";
+import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
+import { resourceFromAttributes } from "@opentelemetry/resources";
+import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
+import { BasicTracerProvider, BatchSpanProcessor } from "@opentelemetry/sdk-trace-base";
+import type { BeginSpan } from "./instrument.ts";
+import type { Metrics } from "./metrics.ts";
+
+export interface OpenTelemetry {
+  beginSpan: BeginSpan;
+  close(): Promise<void>;
+}
+
+export function openTelemetry(metrics: Metrics, version: string): OpenTelemetry {
+  const resource = resourceFromAttributes({ "service.name": "caisson", "service.version": version });
+  const tracing = new BasicTracerProvider({
+    resource,
+    spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],
+  });
+  const metering = new MeterProvider({
+    resource,
+    readers: [new PeriodicExportingMetricReader({ exporter: new OTLPMetricExporter() })],
+  });
+  observe(metering, metrics);
+  const tracer = tracing.getTracer("caisson", version);
+  return {
+    beginSpan(name, traceparent) {
+      const parent = parentOf(traceparent);
+      const context = parent ? trace.setSpanContext(ROOT_CONTEXT, parent) : ROOT_CONTEXT;
+      const span = tracer.startSpan(name, { kind: SpanKind.SERVER }, context);
+      return ({ error, attributes }) => {
+        span.setAttributes(attributes);
+        if (error) span.setStatus({ code: SpanStatusCode.ERROR, message: error.code });
+        span.end();
+      };
+    },
+    async close() {
+      await Promise.allSettled([tracing.shutdown(), metering.shutdown()]);
+    },
+  };
+}
+
+/** Hands our own numbers to the meter each time it collects. */
+function observe(provider: MeterProvider, metrics: Metrics): void {
+  const meter = provider.getMeter("caisson");
+  const known = new Set<string>();
+  const register = () => {
+    for (const { name, kind } of metrics.readings()) {
+      if (known.has(name)) continue;
+      known.add(name);
+      const instrument =
+        kind === "gauge" ? meter.createObservableGauge(name) : meter.createObservableCounter(name);
+      instrument.addCallback((result) => {
+        for (const reading of metrics.readings()) {
+          if (reading.name === name) result.observe(reading.value, reading.labels);
+        }
+      });
+    }
+  };
+  register();
+  // Series appear with the first call of their kind.
+  setInterval(register, 10_000).unref();
+}
+
+function parentOf(traceparent: string | undefined) {
+  const match = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(traceparent ?? "");
+  if (!match) return undefined;
+  return {
+    traceId: match[1]!,
+    spanId: match[2]!,
+    traceFlags: Number.parseInt(match[3]!, 16),
+    isRemote: true,
+  };
+}
