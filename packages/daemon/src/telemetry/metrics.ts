@@ -82,11 +82,11 @@ export class Metrics {
   }
 
   #find(name: MetricName, labels: Labels): Series {
-    let all = this.#series.get(name);
-    if (all === undefined) this.#series.set(name, (all = new Map()));
+    const all = this.#series.get(name) ?? new Map<string, Series>();
+    this.#series.set(name, all);
     const key = Object.values(labels).join("\0");
-    let series = all.get(key);
-    if (series === undefined) all.set(key, (series = { labels, value: 0, count: 0 }));
+    const series = all.get(key) ?? { labels, value: 0, count: 0 };
+    all.set(key, series);
     return series;
   }
 }

@@ -4,7 +4,7 @@ import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { MeterProvider, PeriodicExportingMetricReader } from "@opentelemetry/sdk-metrics";
-import { BasicTracerProvider, BatchSpanProcessor } from "@opentelemetry/sdk-trace-base";
+import { BatchSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
 import type { BeginSpan } from "./instrument.ts";
 import type { Metrics } from "./metrics.ts";
 
@@ -15,9 +15,9 @@ export interface OpenTelemetry {
 
 export function openTelemetry(metrics: Metrics, version: string): OpenTelemetry {
   const resource = resourceFromAttributes({ "service.name": "caisson", "service.version": version });
-  const tracing = new BasicTracerProvider({
+  const tracing = new TracerProvider({
     resource,
-    spanProcessors: [new BatchSpanProcessor(new OTLPTraceExporter())],
+    spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter() })],
   });
   const metering = new MeterProvider({
     resource,
