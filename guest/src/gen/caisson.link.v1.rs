@@ -156,6 +156,9 @@ pub struct GuestHello {
     /// Every process that the daemon has not told it to forget.
     #[prost(message, repeated, tag = "5")]
     pub processes: ::prost::alloc::vec::Vec<ProcessState>,
+    /// Above every stream number that was ever used, so that a new daemon uses none of them twice.
+    #[prost(uint32, tag = "6")]
+    pub next_stream: u32,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ProcessState {
@@ -170,6 +173,8 @@ pub struct ProcessState {
     /// Standard input bytes taken.
     #[prost(uint64, tag = "4")]
     pub stdin_position: u64,
+    #[prost(uint32, tag = "5")]
+    pub pid: u32,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Ping {
