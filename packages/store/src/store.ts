@@ -21,27 +21,46 @@ export type StateChange =
   | { remove: string; key: string };
 
 export interface EventQuery {
+  /** Only events after this number. */
   from: number;
   sandboxId?: string;
+  /** Only types that begin with one of these. */
   types?: string[];
+  /** Default and maximum: 1000. */
   limit?: number;
+}
+
+/** What a check of the hash chain found. */
+export interface Verification {
+  intact: boolean;
+  checked: number;
+  /** The first event that does not fit, or 0. */
+  brokenAt: number;
+  reason: string;
+  /** The hash of the last event that was checked. */
+  head: Uint8Array;
 }
 
 /** The numbered log and the state that derives from it. Members: SQLite. */
 export interface Store {
   /** Appends events and changes state in one transaction; resolves when it is on disk. Calls made in
-   * the same tick share one sync. Events of one call have consecutive numbers. */
+   * the same turn of the event loop, or while a sync runs, share one sync. Events of one call have
+   * consecutive numbers. */
   commit(events: NewEvent[], changes?: StateChange[]): Promise<StoredEvent[]>;
   /** One value of a kind (`sandbox`, `process`, `session`, `key`, `idempotency`, `trust`, …). */
   get<T>(kind: string, key: string): T | undefined;
   /** All values of a kind whose key begins with `prefix`, by key. */
   scan<T>(kind: string, prefix?: string): Iterable<[key: string, value: T]>;
+  /** Events that are on disk, in order. */
   read(query: EventQuery): StoredEvent[];
   /** Events after `from` as they come, without gap or duplicate, until aborted. */
   subscribe(query: Omit<EventQuery, "limit">, signal: AbortSignal): AsyncIterable<StoredEvent>;
-  /** The number of the latest event. */
+  /** The number of the latest event that is on disk. */
   readonly head: number;
-  verify(from: number): { intact: boolean; checked: number; brokenAt: number; reason: string; head: Uint8Array };
+  /** Checks the hash chain after `from`, in slices, so that nothing else waits for it. */
+  verify(from: number): Promise<Verification>;
+  /** What the store cannot do at the moment, as a sentence, or undefined. */
+  trouble(): string | undefined;
   /** Bytes on disk. */
   size(): number;
   close(): Promise<void>;

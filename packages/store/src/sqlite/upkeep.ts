@@ -1,0 +1,66 @@
+import type { DatabaseSync } from "node:sqlite";
+import { dropOldest, type Retention } from "./retention.ts";
+
+/** Transactions after which the write-ahead log is folded into the database (about 4 MB of it). */
+const foldAfter = 300;
+/** … at the latest, although commits keep coming. */
+const foldAtLatest = 3000;
+const quietMs = 200;
+const retentionEveryMs = 60_000;
+
+export interface UpkeepOptions {
+  db: DatabaseSync;
+  retention: Retention;
+  head(): number;
+}
+
+/** What the database needs now and then, done when nobody commits. */
+export class Upkeep {
+  readonly #options: UpkeepOptions;
+  #folded = 0;
+  #transactions = 0;
+  #quiet: NodeJS.Timeout | undefined;
+  #retention: NodeJS.Timeout | undefined;
+
+  constructor(options: UpkeepOptions) {
+    this.#options = options;
+    this.#retainLater(1000);
+  }
+
+  /** So many transactions have been made in all, and none waits to be made. */
+  idle(transactions: number): void {
+    this.#transactions = transactions;
+    const unfolded = transactions - this.#folded;
+    if (unfolded < foldAfter) return;
+    if (unfolded >= foldAtLatest) return this.#fold();
+    if (this.#quiet) this.#quiet.refresh();
+    else this.#quiet = setTimeout(() => this.#fold(), quietMs).unref();
+  }
+
+  stop(): void {
+    clearTimeout(this.#quiet);
+    clearTimeout(this.#retention);
+  }
+
+  #fold(): void {
+    this.#folded = this.#transactions;
+    try {
+      this.#options.db.exec("PRAGMA wal_checkpoint(PASSIVE)");
+    } catch {
+      // A checkpoint is an optimisation; the next one may succeed, and commits report real trouble.
+    }
+  }
+
+  #retainLater(ms: number): void {
+    this.#retention = setTimeout(() => {
+      const { db, retention, head } = this.#options;
+      let more = false;
+      try {
+        more = dropOldest(db, retention, head(), Date.now());
+      } catch {
+        // A locked or full database: tried again with the next round.
+      }
+      this.#retainLater(more ? 10 : retentionEveryMs);
+    }, ms).unref();
+  }
+}
