@@ -9,4 +9,24 @@ export * from "./gen/caisson/v1/process_pb.ts";
 export * from "./gen/caisson/v1/sandbox_pb.ts";
 export * from "./gen/caisson/v1/session_pb.ts";
 export * from "./gen/caisson/v1/system_pb.ts";
+export { advertisedLimits } from "./limits.ts";
+export { checkPath, resolvePath } from "./paths.ts";
+export {
+  type Attempt,
+  isRetryable,
+  mayRetry,
+  type RetryClock,
+  type RetryOptions,
+  waitBefore,
+  withRetries,
+} from "./retry.ts";
 export * from "./rules.ts";
+export {
+  type AttributeKey,
+  type Attributes,
+  formatTraceparent,
+  metricLabels,
+  parseTraceparent,
+  spans,
+  type TraceContext,
+} from "./telemetry.ts";
