@@ -65,12 +65,15 @@ function measured(method: DescMethod, inner: Impl, metrics: Metrics, beginSpan?:
   return async function* (request, call) {
     const end = begin(request, call);
     let last: unknown;
+    let failure: unknown;
     try {
       for await (last of inner(request, call) as AsyncIterable<unknown>) yield last;
-      end(undefined, last);
     } catch (error) {
-      end(error);
+      failure = error;
       throw error;
+    } finally {
+      // Also when the reader leaves early.
+      end(failure, last);
     }
   };
 }
