@@ -1,5 +1,6 @@
 //! One small static binary, several roles; the name it is called by or its first argument says which.
 
+mod build_id;
 mod ctl;
 mod files;
 mod frame;
@@ -29,8 +30,12 @@ fn main() -> ExitCode {
         Some("keeper") => keeper::main(&args[1..]),
         Some("ctl") => ctl::main(&args[1..]),
         Some("launch") => launcher::main(&args[1..]),
+        Some("build-id") => {
+            println!("{}", build_id::BUILD_ID);
+            ExitCode::SUCCESS
+        }
         _ => {
-            eprintln!("usage: caisson-guest init|keeper|ctl|launch …");
+            eprintln!("usage: caisson-guest init|keeper|ctl|launch|build-id …");
             ExitCode::from(70)
         }
     }

@@ -1,5 +1,60 @@
+//! The `caisson` that people and hooks call. It hands a command line, its directory, its terminal, its
+//! input and its signals to the daemon and prints what comes back; all judgement is in the daemon.
+//!
+//! Read `relay` for the conversation, `daemon` for finding and starting the other side.
+
+mod answers;
+mod command;
+mod daemon;
+mod home;
+mod open;
+mod outlet;
+mod relay;
+mod socket;
+mod terminal;
+mod trouble;
+mod ttrpc;
+
 use std::{ffi::OsString, process::ExitCode};
 
-pub fn main(_args: &[OsString]) -> ExitCode {
-    ExitCode::from(70)
+use relay::Outcome;
+use trouble::Trouble;
+
+/// What a launcher that could not do its work exits with, as with other runners of commands.
+const EXIT_TROUBLE: u8 = 125;
+
+pub fn main(args: &[OsString]) -> ExitCode {
+    let result = if std::env::var_os("CAISSON_URL").is_some_and(|url| !url.is_empty()) {
+        command::run_cli_here(args)
+    } else {
+        call(args)
+    };
+    ExitCode::from(result.unwrap_or_else(|trouble| {
+        terminal::restore();
+        trouble.print();
+        EXIT_TROUBLE
+    }))
+}
+
+/// Runs one command line in the daemon, which may turn out to be of another build once.
+fn call(args: &[OsString]) -> Result<u8, Trouble> {
+    let home = home::find()?;
+    let mut restarted = false;
+    loop {
+        let connection = daemon::reach(&home)?;
+        let peer = connection.peer;
+        match relay::relay(connection.stream, open::open(args)?, &home)? {
+            Outcome::Exit(code) => return Ok(code),
+            Outcome::Restart if restarted => {
+                return Err(Trouble::new(
+                    "the daemon that was just started is of another build than this launcher",
+                    "Check CAISSON_ROOT and CAISSON_DAEMON_COMMAND, then run `caisson daemon restart`.",
+                ));
+            }
+            Outcome::Restart => {
+                daemon::wait_until_gone(&home, peer)?;
+                restarted = true;
+            }
+        }
+    }
 }
