@@ -16,6 +16,8 @@ pub trait Channel {
     fn receive(&mut self) -> Result<Option<Vec<u8>>, Closed>;
     /// No more will be sent.
     fn end(&mut self) -> Result<(), Closed>;
+    /// Gives the stream up with a reason, in the middle of content whose call was already answered (RESET).
+    fn fail(&mut self, failure: link::Failure) -> Result<(), Closed>;
     /// Answers the call.
     fn reply(&mut self, reply: Result<link::FileReply, link::Failure>) -> Result<(), Closed>;
     /// A descriptor that becomes readable when the stream is closed, for calls that wait on something else.
