@@ -5,6 +5,8 @@ import { type ErrorInfo, ErrorInfoSchema } from "./gen/google/rpc/error_details_
 import { type Status, StatusSchema } from "./gen/google/rpc/status_pb.ts";
 import { type ErrorCode, type StatusName, statusNumbers } from "./rules.ts";
 
+export { ErrorInfoSchema };
+
 /** The keys that every error's ErrorInfo carries beside the error's own metadata. */
 export const errorMetadata = { nextStep: "next_step", requestId: "request_id" } as const;
 
