@@ -263,6 +263,16 @@ export const rules = {
       "http": 409,
       "next": "Correct the named key; `caisson config show` lists all of them."
     },
+    "KEY_EXISTS": {
+      "status": "ALREADY_EXISTS",
+      "http": 409,
+      "next": "Choose another name, or revoke the key of that name first."
+    },
+    "KEY_NOT_FOUND": {
+      "status": "NOT_FOUND",
+      "http": 404,
+      "next": "List keys with `caisson keys ls`."
+    },
     "NOT_FOUND": {
       "status": "NOT_FOUND",
       "http": 404,
