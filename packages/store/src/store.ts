@@ -16,9 +16,7 @@ export interface StoredEvent extends Required<Omit<NewEvent, "data">> {
 }
 
 /** A change of state, made in the same transaction as the events that tell of it. */
-export type StateChange =
-  | { put: string; key: string; value: unknown }
-  | { remove: string; key: string };
+export type StateChange = { put: string; key: string; value: unknown } | { remove: string; key: string };
 
 export interface EventQuery {
   /** Only events after this number. */
@@ -47,6 +45,9 @@ export interface Store {
    * the same turn of the event loop, or while a sync runs, share one sync. Events of one call have
    * consecutive numbers. */
   commit(events: NewEvent[], changes?: StateChange[]): Promise<StoredEvent[]>;
+  /** Hands what was committed so far to the operating system, at once: from here on it survives the
+   * daemon's death, and a power cut once `commit` has resolved. False: it could not be done now. */
+  flush(): boolean;
   /** One value of a kind (`sandbox`, `process`, `session`, `key`, `idempotency`, `trust`, …). */
   get<T>(kind: string, key: string): T | undefined;
   /** All values of a kind whose key begins with `prefix`, by key. */

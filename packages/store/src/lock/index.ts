@@ -18,8 +18,12 @@ export function lockDirectory(file: string): DirectoryLock {
     chmodSync(file, 0o600);
     // The content is a hint for people; the lock itself needs no disk.
     db.exec("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF");
-    db.exec("CREATE TABLE IF NOT EXISTS holder (one INTEGER PRIMARY KEY CHECK (one = 1), pid INTEGER NOT NULL)");
-    db.prepare("INSERT INTO holder VALUES (1, ?) ON CONFLICT DO UPDATE SET pid = excluded.pid").run(process.pid);
+    db.exec(
+      "CREATE TABLE IF NOT EXISTS holder (one INTEGER PRIMARY KEY CHECK (one = 1), pid INTEGER NOT NULL)",
+    );
+    db.prepare("INSERT INTO holder VALUES (1, ?) ON CONFLICT DO UPDATE SET pid = excluded.pid").run(
+      process.pid,
+    );
     // Another process may come in between these two; whoever gets this one has the lock.
     db.exec("BEGIN IMMEDIATE");
   } catch (error) {
@@ -27,10 +31,14 @@ export function lockDirectory(file: string): DirectoryLock {
     const pid = held ? holderOf(db) : 0;
     db.close();
     if (!held) throw error;
-    throw new CaissonError("UNAVAILABLE", `another daemon${pid ? ` (pid ${pid})` : ""} uses this data directory`, {
-      cause: error,
-      metadata: pid ? { pid: String(pid) } : {},
-    });
+    throw new CaissonError(
+      "UNAVAILABLE",
+      `another daemon${pid ? ` (pid ${pid})` : ""} uses this data directory`,
+      {
+        cause: error,
+        metadata: pid ? { pid: String(pid) } : {},
+      },
+    );
   }
   return { release: () => db.close() };
 }

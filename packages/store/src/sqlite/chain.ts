@@ -22,7 +22,14 @@ export type HashedFields = Omit<StoredEvent, "hash" | "data"> & { dataJson: stri
 
 /** SHA-256 over the previous event's hash and this event: `[seq, at, type, actor, sandbox, process, data]`. */
 export function chainHash(previous: Uint8Array, event: HashedFields): Uint8Array {
-  const head = JSON.stringify([event.seq, event.at, event.type, event.actor, event.sandboxId, event.processId]);
+  const head = JSON.stringify([
+    event.seq,
+    event.at,
+    event.type,
+    event.actor,
+    event.sandboxId,
+    event.processId,
+  ]);
   const text = Buffer.from(`${head.slice(0, -1)},${event.dataJson}]`);
   return hash("sha256", Buffer.concat([previous, text]), "buffer");
 }

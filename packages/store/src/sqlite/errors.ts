@@ -28,7 +28,8 @@ export function isCorrupt(thrown: unknown): boolean {
 export function storageError(thrown: unknown): CaissonError {
   if (thrown instanceof CaissonError) return thrown;
   const code = primaryCode(thrown);
-  if (code === FULL) return new CaissonError("STORAGE_FULL", "the disk that holds the log is full", { cause: thrown });
+  if (code === FULL)
+    return new CaissonError("STORAGE_FULL", "the disk that holds the log is full", { cause: thrown });
   if (isBusy(thrown)) {
     return new CaissonError("UNAVAILABLE", "another process has locked the log", { cause: thrown });
   }

@@ -26,7 +26,9 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
   const checked = await store.verify(Math.max(0, store.head - checkedAtOpen));
   if (checked.intact) return store;
   await store.close();
-  throw corruptLog(`event ${checked.brokenAt} of the log is damaged: ${checked.reason}; follow docs/recovery.md`);
+  throw corruptLog(
+    `event ${checked.brokenAt} of the log is damaged: ${checked.reason}; follow docs/recovery.md`,
+  );
 }
 
 class SqliteStore implements Store {
@@ -67,6 +69,10 @@ class SqliteStore implements Store {
 
   commit(events: NewEvent[], changes: StateChange[] = []): Promise<StoredEvent[]> {
     return this.#writer.commit(events, changes);
+  }
+
+  flush(): boolean {
+    return this.#writer.flush();
   }
 
   get<T>(kind: string, key: string): T | undefined {

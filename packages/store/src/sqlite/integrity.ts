@@ -10,10 +10,12 @@ export function checkIntegrity(db: DatabaseSync, file: string): void {
   try {
     if (statSync(file).size <= quickCheckBytes) {
       const finding = db.prepare("PRAGMA quick_check(1)").get()?.quick_check;
-      if (finding !== "ok") throw corruptLog("the log's database is damaged; stop and follow docs/recovery.md");
+      if (finding !== "ok")
+        throw corruptLog("the log's database is damaged; stop and follow docs/recovery.md");
     }
   } catch (error) {
-    if (isCorrupt(error)) throw corruptLog("the log's database is damaged; stop and follow docs/recovery.md", error);
+    if (isCorrupt(error))
+      throw corruptLog("the log's database is damaged; stop and follow docs/recovery.md", error);
     throw error;
   }
 }

@@ -84,7 +84,12 @@ export class EventLog {
         if (row.seq !== at + 1) return failure(at + 1, checked, "the event is missing", expected);
         const hash = chainHash(expected, { ...toFields(row), dataJson: row.data });
         if (!Buffer.from(hash).equals(row.hash)) {
-          return failure(row.seq, checked, "its hash does not fit the event before it and its content", expected);
+          return failure(
+            row.seq,
+            checked,
+            "its hash does not fit the event before it and its content",
+            expected,
+          );
         }
         at = row.seq;
         expected = hash;
@@ -145,7 +150,11 @@ export function prepareEvent(event: NewEvent): PreparedEvent {
   };
 }
 
-export function matches(query: Pick<EventQuery, "sandboxId" | "types">, type: string, sandboxId: string): boolean {
+export function matches(
+  query: Pick<EventQuery, "sandboxId" | "types">,
+  type: string,
+  sandboxId: string,
+): boolean {
   if (query.sandboxId && query.sandboxId !== sandboxId) return false;
   return !query.types?.length || query.types.some((prefix) => type.startsWith(prefix));
 }

@@ -30,7 +30,10 @@ export function dropOldest(db: DatabaseSync, retention: Retention, head: number,
   if (drop < first) return false;
   db.exec("BEGIN IMMEDIATE");
   try {
-    db.prepare("UPDATE anchor SET first = ?, previous = (SELECT hash FROM event WHERE seq = ?)").run(drop + 1, drop);
+    db.prepare("UPDATE anchor SET first = ?, previous = (SELECT hash FROM event WHERE seq = ?)").run(
+      drop + 1,
+      drop,
+    );
     db.prepare("DELETE FROM event WHERE seq <= ?").run(drop);
     db.exec("COMMIT");
   } catch (error) {

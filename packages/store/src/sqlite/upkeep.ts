@@ -32,8 +32,8 @@ export class Upkeep {
     this.#transactions = transactions;
     const unfolded = transactions - this.#folded;
     if (unfolded < foldAfter) return;
-    if (unfolded >= foldAtLatest) return this.#fold();
-    if (this.#quiet) this.#quiet.refresh();
+    if (unfolded >= foldAtLatest) this.#fold();
+    else if (this.#quiet) this.#quiet.refresh();
     else this.#quiet = setTimeout(() => this.#fold(), quietMs).unref();
   }
 

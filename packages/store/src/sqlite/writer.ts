@@ -60,6 +60,11 @@ export class Writer {
     });
   }
 
+  flush(): boolean {
+    if (!this.#busySince) this.#flush();
+    return this.#queue.length === 0 && !this.#failed;
+  }
+
   /** Why commits are refused at the moment. */
   trouble(): string | undefined {
     const trouble = this.#failed ?? this.#full;
@@ -144,9 +149,13 @@ export class Writer {
 
   /** After a failed sync nobody knows what is on disk, and asking again would get a wrong "yes". */
   #fail(error: Error, batch: Commit[]): void {
-    this.#failed = new CaissonError("STORAGE_FAILED", "the disk refused to keep the log; restart the daemon", {
-      cause: error,
-    });
+    this.#failed = new CaissonError(
+      "STORAGE_FAILED",
+      "the disk refused to keep the log; restart the daemon",
+      {
+        cause: error,
+      },
+    );
     const all = [...batch, ...this.#written, ...this.#queue];
     this.#written = [];
     this.#queue = [];

@@ -1,0 +1,289 @@
+import type { Exited } from "@caisson/contract/link";
+import type { OutputSink } from "../../link/guest.ts";
+import { SegmentReader } from "./file-reader.ts";
+import { after, type MemoryBudget, RecentOutput } from "./memory.ts";
+import { endOf, type Piece, type Tag } from "./piece.ts";
+import { Readers } from "./readers.ts";
+import { Segments } from "./segments.ts";
+
+/** A process that wrote no more than this when it exits has its output kept with its record, without a file. */
+const inlineBytes = 8 * 1024;
+/** Output below this is not written to a file at once: most commands exit first. The guest still has it. */
+const youngBytes = 64 * 1024;
+const youngPieces = 256;
+const youngMs = 100;
+/** Written at once at most. */
+const appendBytes = 1024 * 1024;
+/** Stored output that readers may still find in memory. */
+const tailBytes = 1024 * 1024;
+const retryMs = 500;
+
+export interface ProcessLogOptions {
+  dir: string;
+  /** Bytes on disk at most; beyond it the oldest goes. */
+  keepBytes: number;
+  budget: MemoryBudget;
+  /** The process has exited; `inline` is its whole output if that is not in a file. */
+  onExit(exit: Exited, inline: Piece[] | undefined): void;
+  /** Storing does not work at the moment (and is being tried again), or works again. */
+  onTrouble(error: unknown | undefined): void;
+}
+
+/** What a reader gets: output, or a number of bytes that are no longer kept before `position`. */
+export type LogItem = Piece | { missing: number; position: number };
+
+/** A process's output, from the link to files, and from there to any number of readers. */
+export class ProcessLog implements OutputSink {
+  readonly #options: ProcessLogOptions;
+  readonly #segments: Segments;
+  readonly #recent: RecentOutput;
+  readonly #readers = new Readers();
+  /** Everything before it survives the daemon's death. */
+  #stored: number;
+  #firstKept: number;
+  #waiting: { end: number; resolve(): void }[] = [];
+  #storing: Promise<void> | undefined;
+  #youngTimer: NodeJS.Timeout | undefined;
+  #over = false;
+  #closed = false;
+  #loadInline: (() => Piece[]) | undefined;
+
+  private constructor(options: ProcessLogOptions, segments: Segments) {
+    this.#options = options;
+    this.#segments = segments;
+    this.#firstKept = segments.list[0]?.from ?? 0;
+    this.#stored = segments.list.at(-1)?.end ?? 0;
+    this.#recent = new RecentOutput(options.budget, this.#stored);
+  }
+
+  static fresh(options: ProcessLogOptions): ProcessLog {
+    return new ProcessLog(options, Segments.fresh(options.dir, segmentBytes(options)));
+  }
+
+  /** Of a process that an earlier daemon started. */
+  static recover(options: ProcessLogOptions): ProcessLog {
+    return new ProcessLog(options, Segments.recover(options.dir, segmentBytes(options)));
+  }
+
+  /** How far the output is stored. */
+  get position(): number {
+    return this.#stored;
+  }
+
+  /** Output bytes so far, stored or not. */
+  get end(): number {
+    return this.#recent.end;
+  }
+
+  get firstKept(): number {
+    return this.#firstKept;
+  }
+
+  write(tag: Tag, bytes: Uint8Array): Promise<void> {
+    this.#recent.push(tag, bytes);
+    this.#readers.wake();
+    if (this.#isYoung()) {
+      // Not stored: `position` stays behind, so the guest keeps it. Resolved, so that its exit is told.
+      this.#youngTimer ??= setTimeout(() => this.#store(), youngMs).unref();
+      return Promise.resolve();
+    }
+    this.#store();
+    return new Promise((resolve) => this.#waiting.push({ end: this.#recent.end, resolve }));
+  }
+
+  exited(exit: Exited): void {
+    clearTimeout(this.#youngTimer);
+    const small = this.#segments.list.length === 0 && !this.#storing && this.end <= inlineBytes;
+    if (!small) this.#store();
+    this.#over = true;
+    this.#options.onExit(exit, small ? this.#recent.from(0, inlineBytes + 1) : undefined);
+    this.#readers.wake();
+  }
+
+  /** The process is over without an exit of its own, or was over before this daemon began. */
+  finish(inline?: () => Piece[]): void {
+    clearTimeout(this.#youngTimer);
+    if (inline) this.storedInline(inline);
+    this.#over = true;
+    this.#readers.wake();
+  }
+
+  /** The whole output is kept with the process's record and can be loaded from there. */
+  storedInline(load: () => Piece[]): void {
+    this.#loadInline = load;
+    this.#stored = this.end;
+    this.#evict();
+  }
+
+  /** Resolves when everything that has come is in files. */
+  async flushed(): Promise<void> {
+    while (this.#stored < this.end && !this.#closed) {
+      this.#store();
+      await this.#storing;
+    }
+  }
+
+  /** Lets go of files and memory; what is on disk stays. */
+  async close(): Promise<void> {
+    clearTimeout(this.#youngTimer);
+    this.#over = true;
+    this.#closed = true;
+    this.#readers.wake();
+    await this.#storing;
+    await this.#segments.close();
+  }
+
+  /** Output after a position: what is kept, then what comes. */
+  async *read(
+    from: number,
+    options: { follow: boolean; hold: boolean; signal: AbortSignal },
+  ): AsyncGenerator<LogItem> {
+    const reader = this.#readers.add(from, options.hold);
+    let file: SegmentReader | undefined;
+    try {
+      while (!options.signal.aborted) {
+        if (reader.position < this.#firstKept) {
+          const missing = this.#firstKept - reader.position;
+          reader.position = this.#firstKept;
+          yield { missing, position: reader.position };
+          continue;
+        }
+        if (reader.position >= this.end) {
+          if (this.#over || !options.follow) return;
+          await this.#readers.changed(options.signal);
+          continue;
+        }
+        let pieces: Piece[];
+        if (reader.position >= this.#recent.start) {
+          await file?.close();
+          file = undefined;
+          pieces = joined(this.#recent.from(reader.position, joinedBytes));
+        } else if (this.#loadInline) {
+          pieces = this.#loadInline().filter((piece) => endOf(piece) > reader.position);
+          if (pieces.length === 0) return;
+        } else {
+          file = await this.#fileAt(reader.position, file);
+          pieces = file ? joined(await file.next()) : [];
+          // Retention was faster; the next turn sees the gap.
+          if (pieces.length === 0 && reader.position >= this.#firstKept)
+            await this.#readers.changed(options.signal, 50);
+        }
+        for (const piece of pieces) {
+          const rest = after(piece, reader.position);
+          this.#readers.move(reader, endOf(piece));
+          yield rest;
+          if (options.signal.aborted) return;
+        }
+      }
+    } finally {
+      this.#readers.remove(reader);
+      await file?.close();
+      this.#evict();
+    }
+  }
+
+  #isYoung(): boolean {
+    return (
+      this.#segments.list.length === 0 &&
+      !this.#storing &&
+      this.end <= youngBytes &&
+      this.#recent.count <= youngPieces &&
+      this.#stored === 0
+    );
+  }
+
+  #store(): void {
+    clearTimeout(this.#youngTimer);
+    this.#youngTimer = undefined;
+    this.#storing ??= this.#storeAll().finally(() => {
+      this.#storing = undefined;
+    });
+  }
+
+  async #storeAll(): Promise<void> {
+    let troubled = false;
+    while (this.#stored < this.end && !this.#closed) {
+      const pieces = this.#recent.from(this.#stored, appendBytes);
+      try {
+        await this.#segments.append(pieces);
+      } catch (error) {
+        // Nothing is acknowledged meanwhile, so the process waits instead of losing output.
+        if (!troubled) this.#options.onTrouble(error);
+        troubled = true;
+        await new Promise((resolve) => setTimeout(resolve, retryMs).unref());
+        continue;
+      }
+      if (troubled) this.#options.onTrouble(undefined);
+      troubled = false;
+      this.#stored = endOf(pieces.at(-1)!);
+      await this.#dropOldest();
+      this.#acknowledge();
+      this.#evict();
+    }
+  }
+
+  #acknowledge(): void {
+    let done = 0;
+    while (done < this.#waiting.length && this.#waiting[done]!.end <= this.#stored)
+      this.#waiting[done++]!.resolve();
+    if (done > 0) this.#waiting.splice(0, done);
+  }
+
+  async #dropOldest(): Promise<void> {
+    while (this.#segments.size > this.#options.keepBytes && this.#segments.list.length > 1) {
+      const oldest = this.#segments.list[0]!;
+      const heldMs = this.#readers.heldFor(oldest.end);
+      if (heldMs > 0 && !this.#closed) {
+        await this.#readers.changed(undefined, heldMs);
+        continue;
+      }
+      this.#firstKept = oldest.end;
+      await this.#segments.dropOldest();
+    }
+  }
+
+  /** Lets go of what is stored, sooner when nobody reads. */
+  #evict(): void {
+    const wanted = this.#readers.any && !this.#options.budget.exceeded ? tailBytes : 0;
+    while (this.#recent.cost > wanted) {
+      const oldest = this.#recent.oldest();
+      if (!oldest || endOf(oldest) > this.#stored) return;
+      this.#recent.drop();
+    }
+  }
+
+  async #fileAt(position: number, file: SegmentReader | undefined): Promise<SegmentReader | undefined> {
+    if (file && file.position === position && position < file.segment.end) return file;
+    await file?.close();
+    const segment = this.#segments.list.find((candidate) => candidate.end > position);
+    const opened = segment && (await SegmentReader.open(segment));
+    await opened?.skipTo(position);
+    return opened;
+  }
+}
+
+/** Pieces given to a reader at once are joined up to this size. */
+const joinedBytes = 256 * 1024;
+
+function joined(pieces: Piece[]): Piece[] {
+  const result: Piece[] = [];
+  for (let index = 0; index < pieces.length; ) {
+    const run = [pieces[index]!];
+    let bytes = run[0]!.bytes.length;
+    while (pieces[index + run.length]?.tag === run[0]!.tag && bytes < joinedBytes) {
+      run.push(pieces[index + run.length]!);
+      bytes += run.at(-1)!.bytes.length;
+    }
+    index += run.length;
+    const first = run[0]!;
+    result.push(
+      run.length === 1 ? first : { ...first, bytes: Buffer.concat(run.map((piece) => piece.bytes)) },
+    );
+  }
+  return result;
+}
+
+/** Retention works by whole files, so there are always a few. */
+function segmentBytes(options: ProcessLogOptions): number {
+  return Math.min(8 * 1024 * 1024, Math.max(4096, Math.floor(options.keepBytes / 8)));
+}
