@@ -1,24 +1,29 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import type {
-  Entries,
   Change,
+  Entries,
   Exited,
   FileEntry,
   GuestHello,
-  Seal,
   Sealed,
-  Start,
+  SealSchema,
+  StartSchema,
   UsageReport,
 } from "@caisson/contract/link";
-import type { MessageInitShape } from "@bufbuild/protobuf";
+
+export type SealInit = MessageInitShape<typeof SealSchema>;
+export type StartInit = MessageInitShape<typeof StartSchema>;
 
 /** Where a process's output goes. Implemented by the engine's process log. */
 export interface OutputSink {
-  /** How far the output is stored; the guest sends from here after a cut. */
+  /** How far the output is stored; the guest sends from here after a cut. Covers a piece by the time
+   * its `write` resolves, and never passes one whose `write` was rejected. */
   readonly position: number;
   /** Stores a piece; resolves when it is in the file. Called in order, without waiting in between
-   * beyond the link's window. `tag` is 1 for stdout, 2 for stderr. */
+   * beyond the link's window; the bytes are the sink's until then. `tag` is 1 for stdout, 2 for stderr.
+   * When it rejects, so must the ones after it: the link pauses and sends again from `position`. */
   write(tag: 1 | 2, bytes: Uint8Array): Promise<void>;
-  /** The process has exited and everything it wrote has been given to `write`. */
+  /** The process has exited and everything it wrote is stored. Told once, possibly before `start` resolves. */
   exited(exit: Exited): void;
 }
 
@@ -28,23 +33,26 @@ export interface Guest {
   readonly hello: GuestHello;
   /** Resolves when the link is lost for good or the guest broke the rules; never rejects. */
   readonly lost: Promise<Error>;
-  seal(seal: MessageInitShape<typeof import("@caisson/contract/link").SealSchema>): Promise<Sealed>;
-  /** Starts a command; resolves when it runs. Rejects with COMMAND_NOT_FOUND and the like. */
-  start(
-    start: MessageInitShape<typeof import("@caisson/contract/link").StartSchema>,
-    sink: OutputSink,
-  ): Promise<{ pid: number }>;
-  /** Gives a process that runs already a sink, after a restart of the daemon. */
+  /** Closes the wall. Calls are sent in the order they are made: `start` may follow without waiting. */
+  seal(seal: SealInit): Promise<Sealed>;
+  /** A stream number for `start` that was never used in this sandbox. */
+  nextStream(): number;
+  /** Starts a command on a stream from `nextStream`; resolves when it runs. Rejects with COMMAND_NOT_FOUND and
+   * the like. A cut in between is bridged: it runs once or not at all. */
+  start(start: StartInit, sink: OutputSink): Promise<{ pid: number }>;
+  /** Gives a process of `hello` a sink that was not given when the link was opened. Opens the link again. */
   resume(stream: number, sink: OutputSink): void;
   /** Writes standard input; resolves when the guest has taken the bytes. */
   writeStdin(stream: number, bytes: Uint8Array): Promise<void>;
   endStdin(stream: number): void;
   signal(stream: number, signal: number, tree: boolean): Promise<void>;
   resize(stream: number, columns: number, rows: number): Promise<void>;
-  /** Everything about this process is stored. */
+  /** Everything about this process is stored, or nobody wants it. */
   forget(stream: number): void;
   usage(): Promise<UsageReport>;
+  /** Resolves with the number of processes alive inside. */
   ping(): Promise<number>;
+  /** Asks the guest to end; the link is not opened again. */
   shutdown(): Promise<void>;
   readonly files: GuestFiles;
   /** Cuts the link without ending the guest. */
@@ -79,5 +87,3 @@ export interface GuestFiles {
   ): Promise<{ files: bigint; bytes: bigint }>;
   pack(path: string, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>;
 }
-
-export type { Seal, Start };

@@ -1,0 +1,140 @@
+import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { rules } from "@caisson/contract";
+import {
+  type Change,
+  Change_Kind,
+  ChangeSchema,
+  type Entries,
+  EntriesSchema,
+  type Exited,
+  type FileEntry,
+  FileEntry_Type,
+  type GuestControl,
+  GuestControlSchema,
+  type GuestHello,
+  HostControlSchema,
+  type Sealed,
+} from "@caisson/contract/link";
+import { LinkViolation } from "./violation.ts";
+
+export type HostMessage = NonNullable<MessageInitShape<typeof HostControlSchema>["message"]>;
+export type GuestMessage = GuestControl["message"];
+
+const maxEntriesPerFrame = 16_384;
+const maxProcesses = 65_536;
+const maxHolds = 256;
+const maxTextBytes = 4096;
+
+export function encodeControl(id: number, message: HostMessage): Uint8Array {
+  return toBinary(HostControlSchema, create(HostControlSchema, { id, message }));
+}
+
+/** A guest's message; what is malformed or out of bounds is a violation. */
+export function decodeControl(payload: Uint8Array): GuestControl {
+  const control = decoded(() => fromBinary(GuestControlSchema, payload));
+  switch (control.message.case) {
+    case "hello":
+      checkHello(control.message.value);
+      break;
+    case "sealed":
+      checkSealed(control.message.value);
+      break;
+    case "exited":
+      checkExited(control.message.value);
+      break;
+    case "file":
+      if (control.message.value.entry) checkEntry(control.message.value.entry);
+      break;
+  }
+  return control;
+}
+
+export function decodeEntries(payload: Uint8Array): Entries {
+  checkEntryCount(payload);
+  const entries = decoded(() => fromBinary(EntriesSchema, payload));
+  entries.entries.forEach(checkEntry);
+  return entries;
+}
+
+export function decodeChange(payload: Uint8Array): Change {
+  const change = decoded(() => fromBinary(ChangeSchema, payload));
+  require(change.kind > 0 && change.kind <= Change_Kind.OVERFLOW, "a change of an unknown kind");
+  require(change.path.length <= rules.paths.max_bytes, "a path is too long");
+  require(change.type <= FileEntry_Type.SPECIAL, "a file of an unknown type");
+  return change;
+}
+
+/** A number that JavaScript holds exactly. */
+export function position(value: bigint): number {
+  require(value <= BigInt(Number.MAX_SAFE_INTEGER), "a position is out of range");
+  return Number(value);
+}
+
+function checkHello(hello: GuestHello): void {
+  require(hello.build.length <= 256, "a text is too long");
+  require(hello.processes.length <= maxProcesses, "too many processes");
+  require(hello.nextStream <= 0x8000_0000, "a stream number is out of range");
+  const streams = new Set<number>();
+  for (const process of hello.processes) {
+    require(process.stream > 0 && !streams.has(process.stream), "a stream number is out of range");
+    streams.add(process.stream);
+    position(process.firstPosition);
+    position(process.stdinPosition);
+    if (!process.exited) continue;
+    require(process.exited.stream === process.stream, "an exit is of another process");
+    checkExited(process.exited);
+  }
+}
+
+function checkSealed(sealed: Sealed): void {
+  require(sealed.holds.length <= maxHolds, "too many holds");
+  for (const { name, by, detail } of sealed.holds) {
+    require([name, by, detail].every((text) => text.length <= maxTextBytes), "a text is too long");
+  }
+}
+
+function checkExited(exited: Exited): void {
+  require(exited.stream > 0, "a stream number is out of range");
+  require(exited.code >= -1 && exited.code <= 255 && exited.signal <= 64, "an exit that no process has");
+  require((exited.code === -1) === (exited.signal !== 0), "an exit that no process has");
+  position(exited.position);
+}
+
+function checkEntry(entry: FileEntry): void {
+  require(entry.path.length <= rules.paths.max_bytes, "a path is too long");
+  require(entry.target.length <= rules.paths.max_bytes, "a path is too long");
+  require(entry.type <= FileEntry_Type.SPECIAL, "a file of an unknown type");
+  require(entry.mode <= 0o177777, "a file of an unknown mode");
+  require(entry.etag.length <= 128, "a text is too long");
+}
+
+/** Counts the entries before they are decoded: two bytes can become an object of hundreds. */
+function checkEntryCount(payload: Uint8Array): void {
+  let count = 0;
+  for (let at = 0; at < payload.length; count += 1) {
+    require(payload[at] === 0x0a && count < maxEntriesPerFrame, "a listing that is none");
+    let length = 0;
+    let shift = 0;
+    let byte: number;
+    do {
+      at += 1;
+      require(at < payload.length && shift <= 21, "a listing that is none");
+      byte = payload[at]!;
+      length |= (byte & 0x7f) << shift;
+      shift += 7;
+    } while (byte >= 0x80);
+    at += 1 + length;
+  }
+}
+
+function decoded<T>(decode: () => T): T {
+  try {
+    return decode();
+  } catch {
+    throw new LinkViolation("a message that cannot be decoded");
+  }
+}
+
+function require(holds: boolean, rule: string): void {
+  if (!holds) throw new LinkViolation(rule);
+}
