@@ -6,12 +6,11 @@ import { endOf, type Piece, type Tag } from "./piece.ts";
 import { Readers } from "./readers.ts";
 import { Segments } from "./segments.ts";
 
-/** A process that wrote no more than this when it exits has its output kept with its record, without a file. */
+/** Output of a process that has written no more than this is kept with its record, without a file. */
 const inlineBytes = 8 * 1024;
-/** Output below this is not written to a file at once: most commands exit first. The guest still has it. */
-const youngBytes = 64 * 1024;
-const youngPieces = 256;
-const youngMs = 100;
+const inlinePieces = 64;
+/** Every one writes all of it again. */
+const inlineWrites = 8;
 /** Written at once at most. */
 const appendBytes = 1024 * 1024;
 /** Stored output that readers may still find in memory. */
@@ -23,8 +22,13 @@ export interface ProcessLogOptions {
   /** Bytes on disk at most; beyond it the oldest goes. */
   keepBytes: number;
   budget: MemoryBudget;
-  /** The process has exited; `inline` is its whole output if that is not in a file. */
-  onExit(exit: Exited, inline: Piece[] | undefined): void;
+  /** Keeps the whole output so far with the process's record, so that it survives the daemon's death
+   * when this returns. False: it cannot now. */
+  keepInline(pieces: Piece[]): boolean;
+  /** What `keepInline` was given last. */
+  loadInline(): Piece[];
+  /** The process has exited and all its output is stored; `inline` says where. */
+  onExit(exit: Exited, inline: boolean): void;
   /** Storing does not work at the moment (and is being tried again), or works again. */
   onTrouble(error: unknown | undefined): void;
 }
@@ -43,14 +47,16 @@ export class ProcessLog implements OutputSink {
   #firstKept: number;
   #waiting: { end: number; resolve(): void }[] = [];
   #storing: Promise<void> | undefined;
-  #youngTimer: NodeJS.Timeout | undefined;
+  #inFiles: boolean;
+  #inlineWrites = 0;
+  #inlineScheduled = false;
   #over = false;
   #closed = false;
-  #loadInline: (() => Piece[]) | undefined;
 
   private constructor(options: ProcessLogOptions, segments: Segments) {
     this.#options = options;
     this.#segments = segments;
+    this.#inFiles = segments.list.length > 0;
     this.#firstKept = segments.list[0]?.from ?? 0;
     this.#stored = segments.list.at(-1)?.end ?? 0;
     this.#recent = new RecentOutput(options.budget, this.#stored);
@@ -60,9 +66,17 @@ export class ProcessLog implements OutputSink {
     return new ProcessLog(options, Segments.fresh(options.dir, segmentBytes(options)));
   }
 
-  /** Of a process that an earlier daemon started. */
+  /** Of a process that an earlier daemon started, or that has exited. */
   static recover(options: ProcessLogOptions): ProcessLog {
-    return new ProcessLog(options, Segments.recover(options.dir, segmentBytes(options)));
+    const log = new ProcessLog(options, Segments.recover(options.dir, segmentBytes(options)));
+    const inline = options.loadInline();
+    const kept = inline.length > 0 ? endOf(inline.at(-1)!) : 0;
+    // Files take over once they hold everything; a daemon that died before that left them incomplete.
+    if (log.#stored >= kept) return log;
+    const fresh = ProcessLog.fresh(options);
+    for (const piece of inline) fresh.#recent.push(piece.tag, piece.bytes);
+    fresh.#stored = kept;
+    return fresh;
   }
 
   /** How far the output is stored. */
@@ -82,50 +96,32 @@ export class ProcessLog implements OutputSink {
   write(tag: Tag, bytes: Uint8Array): Promise<void> {
     this.#recent.push(tag, bytes);
     this.#readers.wake();
-    if (this.#isYoung()) {
-      // Not stored: `position` stays behind, so the guest keeps it. Resolved, so that its exit is told.
-      this.#youngTimer ??= setTimeout(() => this.#store(), youngMs).unref();
-      return Promise.resolve();
-    }
-    this.#store();
+    if (this.#fitsInline()) this.#scheduleInline();
+    else this.#store();
     return new Promise((resolve) => this.#waiting.push({ end: this.#recent.end, resolve }));
   }
 
   exited(exit: Exited): void {
-    clearTimeout(this.#youngTimer);
-    const small = this.#segments.list.length === 0 && !this.#storing && this.end <= inlineBytes;
-    if (!small) this.#store();
     this.#over = true;
-    this.#options.onExit(exit, small ? this.#recent.from(0, inlineBytes + 1) : undefined);
+    this.#options.onExit(exit, this.inline);
     this.#readers.wake();
-  }
-
-  /** The process is over without an exit of its own, or was over before this daemon began. */
-  finish(inline?: () => Piece[]): void {
-    clearTimeout(this.#youngTimer);
-    if (inline) this.storedInline(inline);
-    this.#over = true;
-    this.#readers.wake();
-  }
-
-  /** The whole output is kept with the process's record and can be loaded from there. */
-  storedInline(load: () => Piece[]): void {
-    this.#loadInline = load;
-    this.#stored = this.end;
     this.#evict();
   }
 
-  /** Resolves when everything that has come is in files. */
-  async flushed(): Promise<void> {
-    while (this.#stored < this.end && !this.#closed) {
-      this.#store();
-      await this.#storing;
-    }
+  /** The process is over without an exit of its own, or was over before this daemon began. */
+  finish(): void {
+    this.#over = true;
+    this.#readers.wake();
+    this.#evict();
+  }
+
+  /** The output is kept with the process's record, not in files. */
+  get inline(): boolean {
+    return !this.#inFiles;
   }
 
   /** Lets go of files and memory; what is on disk stays. */
   async close(): Promise<void> {
-    clearTimeout(this.#youngTimer);
     this.#over = true;
     this.#closed = true;
     this.#readers.wake();
@@ -158,8 +154,8 @@ export class ProcessLog implements OutputSink {
           await file?.close();
           file = undefined;
           pieces = joined(this.#recent.from(reader.position, joinedBytes));
-        } else if (this.#loadInline) {
-          pieces = this.#loadInline().filter((piece) => endOf(piece) > reader.position);
+        } else if (this.inline) {
+          pieces = this.#options.loadInline().filter((piece) => endOf(piece) > reader.position);
           if (pieces.length === 0) return;
         } else {
           file = await this.#fileAt(reader.position, file);
@@ -182,19 +178,34 @@ export class ProcessLog implements OutputSink {
     }
   }
 
-  #isYoung(): boolean {
+  #fitsInline(): boolean {
     return (
-      this.#segments.list.length === 0 &&
+      this.inline &&
       !this.#storing &&
-      this.end <= youngBytes &&
-      this.#recent.count <= youngPieces &&
-      this.#stored === 0
+      this.end <= inlineBytes &&
+      this.#recent.count <= inlinePieces &&
+      this.#inlineWrites < inlineWrites
     );
   }
 
+  /** What comes in one turn of the event loop is kept together. */
+  #scheduleInline(): void {
+    if (this.#inlineScheduled) return;
+    this.#inlineScheduled = true;
+    setImmediate(() => {
+      this.#inlineScheduled = false;
+      if (this.#closed || this.#stored === this.end) return;
+      if (!this.#fitsInline() || !this.#options.keepInline(this.#recent.from(0, inlineBytes))) {
+        this.#store();
+        return;
+      }
+      this.#inlineWrites++;
+      this.#stored = this.end;
+      this.#acknowledge();
+    });
+  }
+
   #store(): void {
-    clearTimeout(this.#youngTimer);
-    this.#youngTimer = undefined;
     this.#storing ??= this.#storeAll().finally(() => {
       this.#storing = undefined;
     });
@@ -203,7 +214,8 @@ export class ProcessLog implements OutputSink {
   async #storeAll(): Promise<void> {
     let troubled = false;
     while (this.#stored < this.end && !this.#closed) {
-      const pieces = this.#recent.from(this.#stored, appendBytes);
+      // Files begin at 0 although the beginning may be kept inline already.
+      const pieces = this.#recent.from(this.inline ? 0 : this.#stored, appendBytes);
       try {
         await this.#segments.append(pieces);
       } catch (error) {
@@ -215,6 +227,7 @@ export class ProcessLog implements OutputSink {
       }
       if (troubled) this.#options.onTrouble(undefined);
       troubled = false;
+      this.#inFiles = true;
       this.#stored = endOf(pieces.at(-1)!);
       await this.#dropOldest();
       this.#acknowledge();
@@ -242,8 +255,9 @@ export class ProcessLog implements OutputSink {
     }
   }
 
-  /** Lets go of what is stored, sooner when nobody reads. */
+  /** Lets go of what is stored, sooner when nobody reads. What is inline may still have to go to a file. */
   #evict(): void {
+    if (this.inline && !this.#over) return;
     const wanted = this.#readers.any && !this.#options.budget.exceeded ? tailBytes : 0;
     while (this.#recent.cost > wanted) {
       const oldest = this.#recent.oldest();

@@ -1,0 +1,33 @@
+import type { LimitValues } from "../values.ts";
+
+export interface CgroupUsage {
+  memoryBytes: number;
+  memoryPeakBytes: number;
+  pids: number;
+  /** Undefined where the kernel does not count it here. */
+  cpuUs: number | undefined;
+}
+
+/** The control group of one sandbox. */
+export interface Cgroup {
+  /** Files to which a process's number is written to make it join. */
+  readonly procs: readonly string[];
+  /** Sets the bounds; 0 lifts one. */
+  configure(limits: LimitValues): void;
+  /** How many processes the kernel has killed in it because memory was exhausted. */
+  oomKills(): number;
+  usage(): CgroupUsage;
+  /** Resolves when it is gone. Its processes must be gone or going. */
+  remove(): Promise<void>;
+}
+
+/** Control groups that this daemon can write. */
+export interface Cgroups {
+  readonly by: "cgroup v1" | "cgroup v2";
+  readonly controls: { readonly memory: boolean; readonly pids: boolean; readonly cpu: boolean };
+  make(id: string): Cgroup;
+  /** One that an earlier daemon made. */
+  find(id: string): Cgroup;
+  /** All that there are, whoever made them. */
+  list(): string[];
+}

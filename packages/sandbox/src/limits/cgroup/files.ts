@@ -1,0 +1,64 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { rmdir } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** A file's text, or empty if it cannot be read. */
+export function readText(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+export function readNumber(path: string): number {
+  const value = Number.parseInt(readText(path), 10);
+  return Number.isFinite(value) ? value : 0;
+}
+
+/** The number behind a word in a file of `word number` lines. */
+export function readField(path: string, word: string): number {
+  for (const line of readText(path).split("\n")) {
+    const [name, value] = line.split(" ");
+    if (name === word) return Number(value);
+  }
+  return 0;
+}
+
+export function writeValue(path: string, value: number | string): void {
+  writeFileSync(path, String(value));
+}
+
+export function canWrite(path: string, value: string): boolean {
+  try {
+    writeFileSync(path, value);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export function listDirectories(path: string): string[] {
+  try {
+    return readdirSync(path, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map((entry) => entry.name);
+  } catch {
+    return [];
+  }
+}
+
+/** The kernel says "busy" for a moment after the last process is gone. */
+export async function removeGroup(path: string): Promise<void> {
+  for (let wait = 2; ; wait = Math.min(wait * 2, 200)) {
+    try {
+      await rmdir(path);
+      return;
+    } catch (error) {
+      const code = (error as NodeJS.ErrnoException).code;
+      if (code === "ENOENT") return;
+      if (code !== "EBUSY" || wait >= 200 * 2) throw error;
+    }
+    await sleep(wait);
+  }
+}

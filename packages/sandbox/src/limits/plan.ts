@@ -1,0 +1,63 @@
+import { create } from "@bufbuild/protobuf";
+import { CaissonError, type Mechanism, MechanismSchema, MechanismState } from "@caisson/contract";
+import type { FoundCgroups } from "./cgroup/find.ts";
+import { type LimitName, type LimitValues, limitNames } from "./values.ts";
+
+/** By what means a limit is enforced on this machine; `by` undefined if it cannot be. */
+interface Means {
+  by: string | undefined;
+  detail: string;
+}
+
+function meansOf(key: LimitName, found: FoundCgroups): Means {
+  const { cgroups } = found;
+  const why = found.cgroups ? `the ${found.cgroups.by} controller is missing` : found.reason;
+  const byGroup = cgroups?.by;
+  switch (key) {
+    case "cpuMillis":
+      return { by: cgroups?.controls.cpu ? byGroup : undefined, detail: why };
+    case "memoryBytes":
+      return cgroups?.controls.memory
+        ? { by: byGroup, detail: "" }
+        : {
+            by: "watcher",
+            detail: `${why}: memory is measured several times a second, and the largest process is ended`,
+          };
+    case "pids":
+      return cgroups?.controls.pids ? { by: byGroup, detail: "" } : { by: "rlimit", detail: why };
+    case "diskBytes":
+      return { by: "tmpfs size", detail: "each private mount; the overlay's layer is not bounded by it" };
+    case "openFiles":
+      return { by: "rlimit", detail: "" };
+    case "outputBytes":
+      return { by: "daemon", detail: "" };
+    case "timeoutMs":
+      return { by: "guest", detail: "" };
+  }
+}
+
+/**
+ * What becomes of each limit here. One that was asked for by name and cannot be enforced is an
+ * error; one that is only the profile's is reported.
+ */
+export function planLimits(limits: LimitValues, requested: LimitValues, found: FoundCgroups): Mechanism[] {
+  return limitNames.map(({ key, mechanism: name }) => {
+    if (limits[key] === 0)
+      return create(MechanismSchema, { name, state: MechanismState.OFF, detail: "no bound" });
+    const { by, detail } = meansOf(key, found);
+    if (by !== undefined) {
+      return create(MechanismSchema, {
+        name,
+        state: MechanismState.ENFORCED,
+        by,
+        detail: by === "cgroup v1" || by === "cgroup v2" ? "" : detail,
+      });
+    }
+    if (requested[key] !== 0) {
+      throw new CaissonError("NOT_ENFORCEABLE", `${name} cannot be enforced here: ${detail}`, {
+        metadata: { mechanism: name },
+      });
+    }
+    return create(MechanismSchema, { name, state: MechanismState.NOT_ENFORCED, detail });
+  });
+}

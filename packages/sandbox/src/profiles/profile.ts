@@ -1,0 +1,25 @@
+import type { LimitValues } from "../limits/index.ts";
+
+/** A named set of defaults for a sandbox. */
+export interface SandboxProfile {
+  name: string;
+  description: string;
+  limits: LimitValues;
+  /** Syscall groups beyond the base list. */
+  syscalls: readonly SyscallGroup[];
+  /** Paths of the sandbox that commands may not read. */
+  denyRead: readonly string[];
+  /** The only paths that commands may write; empty: everything that is writable in the sandbox. */
+  allowWrite: readonly string[];
+  env: Readonly<Record<string, string>>;
+  network: "off";
+}
+
+export const syscallGroups = ["debug", "nested"] as const;
+export type SyscallGroup = (typeof syscallGroups)[number];
+
+export function isSyscallGroup(name: string): name is SyscallGroup {
+  return (syscallGroups as readonly string[]).includes(name);
+}
+
+export const defaultProfileName = "moderate";
