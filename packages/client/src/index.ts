@@ -1,0 +1,40 @@
+export { CaissonError } from "@caisson/contract/errors";
+export type { ErrorCode } from "@caisson/contract/rules";
+export type { Box } from "./api/box.ts";
+export type { ExecOptions } from "./api/commands.ts";
+export type { Events, SubscribeOptions } from "./api/events.ts";
+export type { Content, Files, Listing, ReadOptions, WriteOptions } from "./api/files.ts";
+export type { CreateKeyOptions, Keys } from "./api/keys.ts";
+export type { Result } from "./api/result.ts";
+export type { OutputEvent, OutputOptions, Run } from "./api/run.ts";
+export type { ListOptions, Sandboxes } from "./api/sandboxes.ts";
+export type { Session, Sessions } from "./api/sessions.ts";
+export type { Stdin, StdinSource } from "./api/stdin.ts";
+export type { Config, Health, System } from "./api/system.ts";
+export type { CallOptions, OnceOptions } from "./call/options.ts";
+export type { Client, RunOptions } from "./client.ts";
+export { type ConnectionOptions, connect } from "./connect.ts";
+export type { Enforcement, Limits, Mechanism } from "./values/enforcement.ts";
+export type { AuditReport, Event } from "./values/event.ts";
+export type { FileChange, FileInfo, FileType } from "./values/file.ts";
+export type { Output } from "./values/output.ts";
+export type { CommandOptions, Exit, Process, TerminalOptions, Usage } from "./values/process.ts";
+export type {
+  Sandbox,
+  SandboxSpec,
+  SandboxState,
+  Stats,
+  Tier,
+  Workspace,
+  WorkspaceMode,
+} from "./values/sandbox.ts";
+export type {
+  Capabilities,
+  Driver,
+  Finding,
+  FindingLevel,
+  Key,
+  Profile,
+  Scope,
+  UsageItem,
+} from "./values/system.ts";

@@ -1,0 +1,175 @@
+import { connect, type Socket } from "node:net";
+import type { CallOptions } from "@caisson/contract";
+import { CaissonError } from "@caisson/contract/errors";
+import { decodeStatus } from "@caisson/contract/status";
+import { decodeResponse, encodeRequest, FrameDecoder, flag, messageType } from "@caisson/contract/ttrpc";
+
+/** Every socket reads into this one buffer: each read is taken apart before the next one begins. */
+const readBuffer = Buffer.allocUnsafeSlow(256 * 1024);
+
+/** What a stream of one connection hears. */
+export interface StreamListener {
+  data(payload: Buffer): void;
+  /** The last message: a status that is not OK, or the payload of a single answer. */
+  response(payload: Buffer): void;
+  cut(error: CaissonError): void;
+  /** False: read no more for now. */
+  hungry(): boolean;
+}
+
+interface Pending {
+  resolve: (payload: Buffer) => void;
+  reject: (error: CaissonError) => void;
+  timer: NodeJS.Timeout | undefined;
+}
+
+/** One socket that speaks ttRPC. It keeps the process alive only while something is awaited. */
+export class Connection {
+  readonly #socket: Socket;
+  readonly #path: string;
+  readonly #calls = new Map<number, Pending>();
+  #listener: { stream: number; to: StreamListener } | undefined;
+  #nextStream = 1;
+  #connected = false;
+  #failure: Error | undefined;
+  closed = false;
+  onClose: (() => void) | undefined;
+
+  constructor(path: string) {
+    this.#path = path;
+    const decoder = new FrameDecoder(
+      {
+        frame: (stream, type, flags, payload) => this.#frame(stream, type, flags, payload),
+        oversize: () => this.#socket.destroy(new Error("a message was too long")),
+      },
+      { chunksAreReused: true },
+    );
+    this.#socket = connect({
+      path,
+      onread: {
+        buffer: readBuffer,
+        callback: (bytes, buffer) => {
+          decoder.push((buffer as Buffer).subarray(0, bytes));
+          return this.#listener?.to.hungry() ?? true;
+        },
+      },
+    });
+    this.#socket.on("connect", () => {
+      this.#connected = true;
+    });
+    this.#socket.on("error", (error) => {
+      this.#failure = error;
+    });
+    this.#socket.on("end", () => this.#socket.destroy());
+    this.#socket.on("close", () => this.#cut());
+    this.#socket.unref();
+  }
+
+  unary(prefix: Buffer, payload: Uint8Array, { timeoutMs, headers }: CallOptions): Promise<Buffer> {
+    return new Promise((resolve, reject) => {
+      if (this.closed) return reject(this.#error());
+      const stream = this.#takeStream();
+      let frame: Buffer;
+      try {
+        frame = encodeRequest(stream, 0, prefix, payload, { timeoutMs, metadata: headers });
+      } catch (thrown) {
+        return reject(CaissonError.from(thrown));
+      }
+      const timer = timeoutMs === undefined ? undefined : setTimeout(() => this.#expire(stream), timeoutMs);
+      if (this.#calls.size === 0) this.#socket.ref();
+      this.#calls.set(stream, { resolve, reject, timer });
+      this.#socket.write(frame);
+    });
+  }
+
+  /** Gives the whole connection to one stream; returns the stream's number. */
+  begin(listener: StreamListener): number {
+    const stream = this.#takeStream();
+    this.#listener = { stream, to: listener };
+    this.#socket.ref();
+    if (this.closed) queueMicrotask(() => listener.cut(this.#error()));
+    return stream;
+  }
+
+  /** The stream is over in both directions; the connection can serve another. */
+  finish(): void {
+    this.#listener = undefined;
+    this.#socket.unref();
+  }
+
+  /** Resolves when the kernel has taken enough that more may be written. */
+  write(frame: Uint8Array): Promise<void> | undefined {
+    if (this.#socket.write(frame) || this.closed) return undefined;
+    return new Promise((resolve) => {
+      const done = () => {
+        this.#socket.off("drain", done);
+        this.#socket.off("close", done);
+        resolve();
+      };
+      this.#socket.on("drain", done);
+      this.#socket.on("close", done);
+    });
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  destroy(): void {
+    this.#listener = undefined;
+    this.closed = true;
+    this.#socket.destroy();
+  }
+
+  #takeStream(): number {
+    const stream = this.#nextStream;
+    this.#nextStream += 2;
+    return stream;
+  }
+
+  #frame(stream: number, type: number, flags: number, payload: Buffer): void {
+    if (this.#listener?.stream === stream) {
+      if (type === messageType.response) this.#listener.to.response(payload);
+      else if ((flags & flag.noData) === 0) this.#listener.to.data(payload);
+      return;
+    }
+    const call = this.#settle(stream);
+    if (!call) return;
+    try {
+      const { status, payload: message } = decodeResponse(payload);
+      if (status) call.reject(decodeStatus(status));
+      else call.resolve(message);
+    } catch (thrown) {
+      call.reject(new CaissonError("INTERNAL", "the server's answer could not be read", { cause: thrown }));
+    }
+  }
+
+  #settle(stream: number): Pending | undefined {
+    const call = this.#calls.get(stream);
+    if (!call) return undefined;
+    this.#calls.delete(stream);
+    clearTimeout(call.timer);
+    if (this.#calls.size === 0 && !this.#listener) this.#socket.unref();
+    return call;
+  }
+
+  #expire(stream: number): void {
+    this.#settle(stream)?.reject(new CaissonError("DEADLINE_EXCEEDED", "the call took too long"));
+  }
+
+  #cut(): void {
+    this.closed = true;
+    const error = this.#error();
+    for (const stream of [...this.#calls.keys()]) this.#settle(stream)?.reject(error);
+    this.#listener?.to.cut(error);
+    this.#listener = undefined;
+    this.onClose?.();
+  }
+
+  #error(): CaissonError {
+    const message = this.#connected
+      ? "the connection to the daemon was cut"
+      : `no daemon answers at ${this.#path}; start it with \`caisson daemon start\``;
+    return new CaissonError("UNAVAILABLE", message, { cause: this.#failure });
+  }
+}
