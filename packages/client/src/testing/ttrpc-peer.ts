@@ -51,7 +51,7 @@ export class TtrpcPeer {
     const gone = new AbortController();
     const inputs = new Map<number, { push: (bytes: Uint8Array) => void; end: () => void }>();
     const send = (frame: Buffer) => {
-      if (left <= 0) return;
+      if (left < 0) return;
       if (frame.length > left) {
         socket.write(frame.subarray(0, left));
         socket.destroySoon();
