@@ -1,0 +1,83 @@
+import { CaissonError } from "@caisson/contract";
+import type { Driver, Launched, LaunchRecord } from "../driver/driver.ts";
+import type { Guest } from "../link/guest.ts";
+import type { OpenOptions } from "../link/options.ts";
+
+/** Sandboxes that can stand for each other before they are sealed. */
+export interface Kind {
+  readonly driver: Driver;
+  /** `host`. */
+  readonly image: string;
+}
+
+/** A launched, unsealed sandbox whose link is open. */
+export interface Entry {
+  readonly sandboxId: string;
+  readonly kind: Kind;
+  readonly launched: Launched;
+  readonly guest: Guest;
+  /** When it was launched, and what the host's mounts were. */
+  readonly launchedAt: number;
+  readonly mounts: string;
+}
+
+export interface LaunchHooks {
+  /** Makes the sandbox's directory and says what its launch needs. */
+  prepare(sandboxId: string, kind: Kind): Promise<{ dir: string; cgroups: string[] }>;
+  /** A sandbox lives; kept so that a later daemon can end it. It waits for this. */
+  onLaunched(sandboxId: string, record: LaunchRecord): Promise<void> | void;
+  /** A sandbox that nobody took is gone; its directory can go too. */
+  onGone(sandboxId: string): Promise<void> | void;
+  openGuest(connect: Launched["connect"], options: OpenOptions): Promise<Guest>;
+  /** The build that guests must be of. */
+  build?: string;
+}
+
+/** Launches a sandbox and opens its link. Leaves nothing behind when it fails. */
+export async function launchEntry(
+  sandboxId: string,
+  kind: Kind,
+  hooks: LaunchHooks,
+  at: { launchedAt: number; mounts: string },
+): Promise<Entry> {
+  let launched: Launched | undefined;
+  try {
+    const { dir, cgroups } = await hooks.prepare(sandboxId, kind);
+    launched = await kind.driver.launch({ sandboxId, image: kind.image, dir, cgroups });
+    const { connect, ended, record } = launched;
+    const options: OpenOptions = hooks.build === undefined ? { ended } : { ended, build: hooks.build };
+    const opening = hooks.openGuest(() => connect.call(launched), options);
+    // Both are awaited to the end, so that neither is left running when the other fails.
+    const [guest, recorded] = await Promise.allSettled([
+      opening,
+      (async () => hooks.onLaunched(sandboxId, record))(),
+    ]);
+    if (guest.status === "rejected") throw guest.reason;
+    if (recorded.status === "rejected") {
+      guest.value.close();
+      throw recorded.reason;
+    }
+    return { sandboxId, kind, launched, guest: guest.value, ...at };
+  } catch (error) {
+    await launched?.kill().catch(() => {});
+    await tellGone(sandboxId, hooks);
+    throw error instanceof CaissonError
+      ? error
+      : new CaissonError("SANDBOX_FAILED", "a sandbox could not be launched", { cause: error });
+  }
+}
+
+/** Ends a sandbox that nobody took. */
+export async function discardEntry(entry: Entry, hooks: LaunchHooks): Promise<void> {
+  entry.guest.close();
+  await entry.launched.kill().catch(() => {});
+  await tellGone(entry.sandboxId, hooks);
+}
+
+async function tellGone(sandboxId: string, hooks: LaunchHooks): Promise<void> {
+  try {
+    await hooks.onGone(sandboxId);
+  } catch {
+    // What is left is found by the janitor when the daemon starts next.
+  }
+}
