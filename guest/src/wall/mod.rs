@@ -1,25 +1,63 @@
 //! Closing the wall: the order is the one that holds (docs/wall.md), each step with its own exit code.
 
+mod capabilities;
+mod check;
+mod covers;
+mod descriptors;
+mod etc;
+mod identity;
+mod landlock;
+mod mountinfo;
+mod mounts;
+mod network;
+mod oom;
+mod overlay;
+mod place;
+mod plan;
+mod privileges;
+mod report;
+mod rlimits;
+mod seccomp;
+mod step;
+mod tmpfs;
+mod userns;
+
 use std::os::fd::OwnedFd;
 
 use crate::proto::link;
+use report::Report;
 
-/// A step of sealing that failed; the process must exit with `step` (spec/link.md).
-#[derive(Debug)]
-pub struct SealError {
-    pub step: u8,
-    pub message: String,
-}
+pub use oom::expendable;
+pub use step::SealError;
 
 /// Makes this process, PID 1 of a sandbox, and everything it will ever start, live behind the wall.
-/// Must be called while there is a single thread. `keep` are descriptors that stay open.
+/// Must be called while there is a single thread. `keep` are descriptors that stay open; standard streams
+/// that are not among them become /dev/null.
 pub fn seal(seal: &link::Seal, mounts: Vec<OwnedFd>, keep: &[i32]) -> Result<Vec<link::Hold>, SealError> {
-    let _ = (seal, mounts, keep);
-    Err(SealError { step: 70, message: "not sealed".into() })
+    let plan = plan::read(seal, mounts)?;
+    let mut report = Report::default();
+    let layout = mounts::attach(&plan, &mut report)?;
+    network::prepare(&mut report)?;
+    let mut keep = keep.to_vec();
+    keep.extend(oom::prepare());
+    let plan = plan.without_descriptors();
+    descriptors::close(&keep, &seal.workdir)?;
+    userns::forbid(plan.groups.nested, &mut report)?;
+    covers::protect_proc()?;
+    rlimits::bound(seal.rlimits.as_ref(), &mut report)?;
+    identity::become_user(&plan, &mut report)?;
+    capabilities::drop_all(&mut report)?;
+    privileges::renounce(&mut report)?;
+    landlock::restrict(&plan, &layout, &mut report)?;
+    seccomp::attach(plan.groups, &mut report)?;
+    check::look(&layout, &keep, &mut report)?;
+    report.require(&seal.required)?;
+    Ok(report.finish())
 }
 
-/// What a command gets beyond PID 1's wall, called in the child between fork and exec.
-/// Async-signal-safe: allocates nothing.
+/// What a command gets beyond PID 1's wall: its own limits, and no openat2. Called in the child between
+/// fork and exec. Async-signal-safe: allocates nothing.
 pub fn confine_command() -> Result<(), i32> {
-    Ok(())
+    rlimits::bound_command()?;
+    seccomp::attach_to_command()
 }

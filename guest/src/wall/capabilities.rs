@@ -1,0 +1,37 @@
+//! Giving up every capability in every set, for good.
+
+use rustix::{
+    io::Errno,
+    thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets},
+};
+
+use super::{
+    report::Report,
+    step::{During, SealError, Step},
+};
+
+pub fn drop_all(report: &mut Report) -> Result<(), SealError> {
+    rustix::thread::clear_ambient_capability_set().during(Step::Capabilities, "ambient set")?;
+    for number in 0..64 {
+        let capability = CapabilitySet::from_bits_retain(1 << number);
+        match rustix::thread::remove_capability_from_bounding_set(capability) {
+            Ok(()) => {}
+            // The first number that this kernel does not know.
+            Err(Errno::INVAL) if number > 0 => break,
+            Err(errno) => return Err(Step::Capabilities.error(format!("bounding set, capability {number}: {errno}"))),
+        }
+    }
+    let locked = CapabilitiesSecureBits::NO_ROOT
+        | CapabilitiesSecureBits::NO_ROOT_LOCKED
+        | CapabilitiesSecureBits::NO_SETUID_FIXUP
+        | CapabilitiesSecureBits::NO_SETUID_FIXUP_LOCKED
+        | CapabilitiesSecureBits::KEEP_CAPS_LOCKED
+        | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE
+        | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE_LOCKED;
+    rustix::thread::set_capabilities_secure_bits(locked).during(Step::Capabilities, "secure bits")?;
+    let none = CapabilitySet::empty();
+    let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
+    rustix::thread::set_capabilities(None, sets).during(Step::Capabilities, "capability sets")?;
+    report.holds("capabilities", "capset", "none, in any set");
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! Attaching what the broker handed in, and making everything else read-only.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::{
+    io,
+    mount::{MountAttrFlags, move_mount},
+};
+
+use super::{
+    covers, etc,
+    mountinfo::{self, MountEntry},
+    overlay::{self, BOTH_EMPTY, Upper},
+    place::{self, Ground},
+    plan::{Attachment, Plan},
+    report::Report,
+    step::{During, SealError, Step},
+    tmpfs,
+};
+use crate::sys;
+
+/// The world after the mounts: where commands may write, by mount point.
+pub struct Layout {
+    pub writable: Vec<String>,
+}
+
+pub fn attach(plan: &Plan<'_>, report: &mut Report) -> Result<Layout, SealError> {
+    let before = mountinfo::read().during(Step::Mounts, "/proc/self/mountinfo")?;
+    let ground = Ground::new(&before);
+    let mut writable = bound_private(plan, &before, report)?;
+
+    let empty = tmpfs::empty("555").during(Step::Mounts, "an empty directory")?;
+    let mut unguarded = Vec::new();
+    for attachment in &plan.attachments {
+        let path = attachment.path();
+        let guarded = attach_one(attachment, &empty, &ground).during(Step::Mounts, explain(attachment))?;
+        if !guarded {
+            unguarded.push(path.to_owned());
+        }
+        if !matches!(attachment, Attachment::Bind { read_only: true, .. }) {
+            writable.push(path.to_owned());
+        }
+    }
+    match unguarded.is_empty() {
+        true => report.holds("sockets.host", "overlay", "sockets inside what is mounted cannot be connected to"),
+        false => report.lacks("sockets.host", "bind", format!("sockets in {} can be reached", unguarded.join(", "))),
+    }
+
+    for path in [&plan.seal.home, &plan.seal.workdir] {
+        ground.directory(path).during(Step::Mounts, path)?;
+    }
+    etc::write(plan.seal, &ground)?;
+    set_modes(&ground)?;
+    covers::deny_read(&plan.seal.deny_read, &ground, report)?;
+    for path in ["/", "/dev"] {
+        make_read_only(path, &before).during(Step::Mounts, format!("{path} read-only"))?;
+    }
+    Ok(Layout { writable })
+}
+
+/// Bounds each private tmpfs and returns where they are; `/` and `/dev` become read-only instead.
+fn bound_private(plan: &Plan<'_>, before: &[MountEntry], report: &mut Report) -> Result<Vec<String>, SealError> {
+    let (bytes, inodes) = (plan.seal.tmpfs_bytes, plan.seal.tmpfs_inodes);
+    let mut private = Vec::new();
+    for mount in before {
+        if mount.kind != "tmpfs" || mount.read_only || mount.path == "/" || mount.path == "/dev" {
+            continue;
+        }
+        if bytes > 0 || inodes > 0 {
+            tmpfs::bound(&mount.path, bytes, inodes).during(Step::Mounts, format!("bounding {}", mount.path))?;
+        }
+        private.push(mount.path.clone());
+    }
+    let names = private.join(", ");
+    match bytes {
+        0 => report.lacks("limit.tmpfs", "tmpfs", "no bound was asked for"),
+        _ => report.holds("limit.tmpfs", "tmpfs size", format!("{bytes} bytes, {inodes} inodes in each of {names}")),
+    }
+    Ok(private)
+}
+
+/// The modes that programs expect; bubblewrap makes directories for itself alone.
+fn set_modes(ground: &Ground) -> Result<(), SealError> {
+    for (path, mode) in [
+        ("/etc", 0o755),
+        ("/home", 0o755),
+        ("/run", 0o755),
+        ("/tmp", 0o1777),
+        ("/var/tmp", 0o1777),
+        ("/dev/shm", 0o1777),
+    ] {
+        ground.set_mode(path, mode).during(Step::Mounts, path)?;
+    }
+    Ok(())
+}
+
+/// Attaches one thing; false when sockets of the host inside it can be reached.
+fn attach_one(attachment: &Attachment, empty: &OwnedFd, ground: &Ground) -> io::Result<bool> {
+    match attachment {
+        Attachment::Overlay { path, lower, layers } => {
+            let upper = Upper { layers: layers.as_fd() };
+            let mount = overlay::make(&[lower.as_fd()], Some(&upper), ground)?;
+            move_to(&mount, &ground.directory(path)?)?;
+            Ok(true)
+        }
+        Attachment::Bind { path, read_only: true, is_file: false, tree } => {
+            // Connecting to a socket works through a read-only bind and is refused through an overlay.
+            if let Ok(mount) = overlay::make(&[tree.as_fd(), empty.as_fd()], None, ground) {
+                move_to(&mount, &ground.directory(path)?)?;
+                return Ok(true);
+            }
+            bind(tree, &ground.directory(path)?, true)?;
+            Ok(false)
+        }
+        Attachment::Bind { path, read_only, is_file: true, tree } => {
+            bind(tree, &ground.file(path)?, *read_only)?;
+            Ok(true)
+        }
+        Attachment::Bind { path, read_only, is_file: false, tree } => {
+            bind(tree, &ground.directory(path)?, *read_only)?;
+            Ok(false)
+        }
+    }
+}
+
+fn bind(tree: &OwnedFd, place: &OwnedFd, read_only: bool) -> io::Result<()> {
+    move_to(tree, place)?;
+    // Only once it is attached here may this namespace change it. Nothing else runs yet.
+    let mut attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    if read_only {
+        attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;
+    }
+    sys::mount::set_attributes(tree, attributes, MountAttrFlags::empty(), true)
+}
+
+pub fn move_to(mount: &OwnedFd, place: &OwnedFd) -> io::Result<()> {
+    move_mount(mount, "", place, "", BOTH_EMPTY)
+}
+
+fn make_read_only(path: &str, before: &[MountEntry]) -> io::Result<()> {
+    if !before.iter().any(|mount| mount.path == path) {
+        return Ok(());
+    }
+    sys::mount::set_attributes(
+        place::existing(path)?,
+        MountAttrFlags::MOUNT_ATTR_RDONLY,
+        MountAttrFlags::empty(),
+        false,
+    )
+}
+
+fn explain(attachment: &Attachment) -> String {
+    let path = attachment.path();
+    match attachment {
+        Attachment::Overlay { .. } => {
+            format!("the overlay at {path} (a file system mounted inside the project makes this fail)")
+        }
+        Attachment::Bind { .. } => format!("the mount at {path}"),
+    }
+}

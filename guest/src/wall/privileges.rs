@@ -1,0 +1,16 @@
+//! No program gains privileges when it starts, and nobody reads or traces PID 1.
+
+use rustix::process::DumpableBehavior;
+
+use super::{
+    report::Report,
+    step::{During, SealError, Step},
+};
+
+pub fn renounce(report: &mut Report) -> Result<(), SealError> {
+    rustix::thread::set_no_new_privs(true).during(Step::Privileges, "no_new_privs")?;
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).during(Step::Privileges, "dumpable")?;
+    report.holds("no_new_privs", "prctl", "");
+    report.holds("guest.undumpable", "prctl", "PID 1 cannot be read, written or traced from inside");
+    Ok(())
+}
