@@ -5,7 +5,8 @@ import type { OpenOptions } from "../link/options.ts";
 
 /** Sandboxes that can stand for each other before they are sealed. */
 export interface Kind {
-  readonly driver: Driver;
+  /** The driver's name. */
+  readonly driver: string;
   /** `host`. */
   readonly image: string;
 }
@@ -13,7 +14,8 @@ export interface Kind {
 /** A launched, unsealed sandbox whose link is open. */
 export interface Entry {
   readonly sandboxId: string;
-  readonly kind: Kind;
+  /** Its directory on the host. */
+  readonly dir: string;
   readonly launched: Launched;
   readonly guest: Guest;
   /** When it was launched, and what the host's mounts were. */
@@ -22,6 +24,7 @@ export interface Entry {
 }
 
 export interface LaunchHooks {
+  drivers: readonly Driver[];
   /** Makes the sandbox's directory and says what its launch needs. */
   prepare(sandboxId: string, kind: Kind): Promise<{ dir: string; cgroups: string[] }>;
   /** A sandbox lives; kept so that a later daemon can end it. It waits for this. */
@@ -40,10 +43,12 @@ export async function launchEntry(
   hooks: LaunchHooks,
   at: { launchedAt: number; mounts: string },
 ): Promise<Entry> {
+  const driver = hooks.drivers.find(({ name }) => name === kind.driver);
+  if (!driver) throw new CaissonError("NO_DRIVER", `there is no driver named ${kind.driver}`);
   let launched: Launched | undefined;
   try {
     const { dir, cgroups } = await hooks.prepare(sandboxId, kind);
-    launched = await kind.driver.launch({ sandboxId, image: kind.image, dir, cgroups });
+    launched = await driver.launch({ sandboxId, image: kind.image, dir, cgroups });
     const { connect, ended, record } = launched;
     const options: OpenOptions = hooks.build === undefined ? { ended } : { ended, build: hooks.build };
     const opening = hooks.openGuest(() => connect.call(launched), options);
@@ -57,7 +62,7 @@ export async function launchEntry(
       guest.value.close();
       throw recorded.reason;
     }
-    return { sandboxId, kind, launched, guest: guest.value, ...at };
+    return { sandboxId, dir, launched, guest: guest.value, ...at };
   } catch (error) {
     await launched?.kill().catch(() => {});
     await tellGone(sandboxId, hooks);

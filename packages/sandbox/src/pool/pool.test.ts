@@ -9,10 +9,11 @@ class Harness implements AsyncDisposable {
   readonly launched: string[] = [];
   readonly gone: string[] = [];
   readonly pool: Pool;
-  readonly kind = { driver: this.driver, image: "host" };
+  readonly kind = { driver: "fake", image: "host" };
 
   constructor(options: Partial<PoolOptions> = {}) {
     this.pool = new Pool({
+      drivers: [this.driver],
       prepare: async (sandboxId) => ({ dir: `/nowhere/${sandboxId}`, cgroups: [] }),
       onLaunched: (sandboxId) => void this.launched.push(sandboxId),
       onGone: (sandboxId) => void this.gone.push(sandboxId),
@@ -41,15 +42,15 @@ test("a prewarmed pool gives sandboxes that waited, each once", async () => {
     taken.map(({ warm }) => warm),
     [true, true, true],
   );
-  assert.equal(new Set(taken.map(({ sandboxId }) => sandboxId)).size, 3);
-  for (const { sandboxId, guest } of taken) {
-    assert.match(sandboxId, /^sb_[0-9a-hjkmnp-tv-z]{16}$/);
+  assert.equal(new Set(taken.map(({ id }) => id)).size, 3);
+  for (const { id, guest } of taken) {
+    assert.match(id, /^sb_[0-9a-hjkmnp-tv-z]{16}$/);
     assert.equal(guest.hello.sealed, false);
     assert.equal(await guest.ping(), 0);
   }
   await h.until(() => h.pool.waiting === 3);
   const again = await h.pool.take(h.kind);
-  assert.ok(!taken.some(({ sandboxId }) => sandboxId === again.sandboxId));
+  assert.ok(!taken.some(({ id }) => id === again.id));
 });
 
 test("with a size of zero every launch is cold and nothing waits", async () => {
@@ -64,7 +65,7 @@ test("with a size of zero every launch is cold and nothing waits", async () => {
 
 test("the pool launches one at a time and stays within its bound, also over several kinds", async () => {
   await using h = new Harness({ min: 4, max: 5 });
-  const other = { driver: h.driver, image: "other" };
+  const other = { driver: "fake", image: "other" };
   h.pool.prewarm(h.kind);
   h.pool.prewarm(other);
   await h.until(() => h.pool.waiting === 5);
@@ -94,8 +95,8 @@ test("a taker gets the launch that is under way instead of waiting behind it", a
   await using h = new Harness({ min: 1 });
   h.pool.prewarm(h.kind);
   await h.until(() => h.driver.specs.length === 1);
-  const { warm, sandboxId } = await h.pool.take(h.kind);
-  assert.equal(sandboxId, h.driver.specs[0]!.sandboxId);
+  const { warm, id } = await h.pool.take(h.kind);
+  assert.equal(id, h.driver.specs[0]!.sandboxId);
   assert.equal(warm, false);
 });
 
@@ -107,7 +108,7 @@ test("a sandbox that dies while it waits is told as gone and replaced", async ()
   await h.driver.alive.get(first!)!.die("crashed");
   await h.until(() => h.gone.includes(first!));
   await h.until(() => h.pool.waiting === 1);
-  assert.notEqual((await h.pool.take(h.kind)).sandboxId, first);
+  assert.notEqual((await h.pool.take(h.kind)).id, first);
   assert.ok(!h.gone.includes(h.launched[1]!));
 });
 
@@ -117,9 +118,9 @@ test("what waited through a change of the host's mounts, or too long, is not giv
   h.pool.prewarm(h.kind);
   await h.until(() => h.pool.waiting === 1);
   mounts = "after";
-  const { sandboxId, warm } = await h.pool.take(h.kind);
+  const { id, warm } = await h.pool.take(h.kind);
   assert.equal(warm, false);
-  assert.notEqual(sandboxId, h.launched[0]);
+  assert.notEqual(id, h.launched[0]);
   await h.until(() => h.gone.includes(h.launched[0]!));
 
   await using old = new Harness({ min: 1, maxAgeMs: 0 });
@@ -150,12 +151,18 @@ test("a sandbox whose record cannot be kept is ended", async () => {
   assert.equal(h.driver.alive.size, 0);
 });
 
+test("a kind whose driver is not there is refused", async () => {
+  await using h = new Harness({ max: 0 });
+  await assert.rejects(h.pool.take({ driver: "none", image: "host" }), { code: "NO_DRIVER" });
+  assert.deepEqual(h.gone, []);
+});
+
 test("closing ends everything that waits, and only that", async () => {
   await using h = new Harness({ min: 3 });
   h.pool.prewarm(h.kind);
   await h.until(() => h.pool.waiting === 3);
-  const { sandboxId } = await h.pool.take(h.kind);
+  const { id } = await h.pool.take(h.kind);
   await h.pool.close();
-  assert.deepEqual([...h.driver.alive.keys()], [sandboxId]);
+  assert.deepEqual([...h.driver.alive.keys()], [id]);
   await assert.rejects(h.pool.take(h.kind), { code: "UNAVAILABLE" });
 });

@@ -28,7 +28,9 @@ export interface PoolOptions extends Omit<LaunchHooks, "openGuest"> {
 
 /** A sandbox of the taker's own: it was never used and is never taken again. */
 export interface Taken {
-  readonly sandboxId: string;
+  /** Also the name of its directory. */
+  readonly id: string;
+  readonly dir: string;
   readonly launched: Launched;
   readonly guest: Guest;
   /** It had been waiting. */
@@ -211,6 +213,6 @@ export class Pool {
   }
 }
 
-function taken({ sandboxId, launched, guest }: Entry, warm: boolean): Taken {
-  return { sandboxId, launched, guest, warm };
+function taken({ sandboxId, dir, launched, guest }: Entry, warm: boolean): Taken {
+  return { id: sandboxId, dir, launched, guest, warm };
 }
