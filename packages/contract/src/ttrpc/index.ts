@@ -10,6 +10,7 @@ export {
   messageType,
   writeHeader,
 } from "./frame.ts";
+export { dataFrame, requestFrame, responseFrame } from "./message.ts";
 export {
   decodeRequest,
   encodeRequest,

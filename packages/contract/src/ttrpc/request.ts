@@ -60,7 +60,8 @@ export function encodeRequest(
 
 const noTail = Buffer.alloc(0);
 
-function encodeTail(init: RequestInit): Buffer {
+/** Deadline and metadata. */
+export function encodeTail(init: RequestInit): Buffer {
   if (init.timeoutMs === undefined && init.metadata === undefined) return noTail;
   const parts: Buffer[] = [];
   if (init.timeoutMs !== undefined && init.timeoutMs > 0) {

@@ -1,0 +1,35 @@
+import type { ServedService } from "@caisson/contract";
+import type { Engine } from "@caisson/sandbox";
+import type { Store } from "@caisson/store";
+import type { Keys } from "../auth/keys.ts";
+import type { Log, SystemInfo } from "../deps.ts";
+import { eventService } from "./event.ts";
+import { fileService } from "./file.ts";
+import { keyService } from "./key.ts";
+import { processService } from "./process.ts";
+import { runService } from "./run.ts";
+import { sandboxService } from "./sandbox.ts";
+import { sessionService } from "./session.ts";
+import { systemService } from "./system.ts";
+
+export interface ServiceDeps {
+  engine: Engine;
+  store: Store;
+  keys: Keys;
+  system: SystemInfo;
+  log: Log;
+}
+
+/** Every service of the public contract. */
+export function createServices({ engine, store, keys, system, log }: ServiceDeps): ServedService[] {
+  return [
+    sandboxService(engine),
+    sessionService(engine),
+    processService(engine),
+    runService(engine, log),
+    fileService(engine),
+    eventService(store),
+    systemService(engine, system),
+    keyService(keys),
+  ];
+}

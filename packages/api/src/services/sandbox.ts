@@ -1,0 +1,36 @@
+import { SandboxService, type ServedService, serve } from "@caisson/contract";
+import type { Engine } from "@caisson/sandbox";
+import { checkKey, checkLabels, checkPageSize, checkSandboxId, checkSpec } from "./check.ts";
+
+export function sandboxService(engine: Engine): ServedService {
+  return serve(SandboxService, {
+    async createSandbox(request, call) {
+      const options = { key: checkKey(request.idempotencyKey), wait: !request.noWait };
+      return { sandbox: await engine.create(checkSpec(request.spec), options, call) };
+    },
+    async getSandbox(request) {
+      return { sandbox: await engine.get(checkSandboxId(request.sandboxId)) };
+    },
+    async listSandboxes(request) {
+      return await engine.list({
+        labels: checkLabels(request.labels),
+        all: request.all,
+        pageSize: checkPageSize(request.pageSize),
+        pageToken: request.pageToken,
+      });
+    },
+    async deleteSandbox(request, call) {
+      checkKey(request.idempotencyKey);
+      const options = { reason: "deleted", forget: request.forget };
+      return { sandbox: await engine.end(checkSandboxId(request.sandboxId), options, call) };
+    },
+    async extendSandbox(request, call) {
+      checkKey(request.idempotencyKey);
+      const change = { idleTtlS: request.idleTtlS, maxAgeS: request.maxAgeS };
+      return { sandbox: await engine.extend(checkSandboxId(request.sandboxId), change, call) };
+    },
+    async getSandboxStats(request) {
+      return { stats: await engine.stats(checkSandboxId(request.sandboxId)) };
+    },
+  });
+}
