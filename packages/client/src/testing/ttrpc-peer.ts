@@ -7,6 +7,7 @@ import {
   decodeRequest,
   encodeErrorResponse,
   encodeFrame,
+  encodeHeader,
   encodeResponse,
   FrameDecoder,
   flag,
@@ -111,7 +112,7 @@ export class TtrpcPeer {
     for await (const message of output as AsyncIterable<never>) {
       send(encodeFrame(stream, messageType.data, 0, toBinary(desc.output, create(desc.output, message))));
     }
-    send(encodeResponse(stream, new Uint8Array()));
+    send(encodeHeader(stream, messageType.data, flag.remoteClosed | flag.noData, 0));
   }
 }
 

@@ -1,8 +1,7 @@
 import { connect, type Socket } from "node:net";
-import type { CallOptions } from "@caisson/contract";
 import { CaissonError } from "@caisson/contract/errors";
 import { decodeStatus } from "@caisson/contract/status";
-import { decodeResponse, encodeRequest, FrameDecoder, flag, messageType } from "@caisson/contract/ttrpc";
+import { decodeResponse, FrameDecoder, flag, messageType } from "@caisson/contract/ttrpc";
 
 /** Every socket reads into this one buffer: each read is taken apart before the next one begins. */
 const readBuffer = Buffer.allocUnsafeSlow(256 * 1024);
@@ -10,7 +9,9 @@ const readBuffer = Buffer.allocUnsafeSlow(256 * 1024);
 /** What a stream of one connection hears. */
 export interface StreamListener {
   data(payload: Buffer): void;
-  /** The last message: a status that is not OK, or the payload of a single answer. */
+  /** Nothing more will come, and all is well. */
+  end(): void;
+  /** The last word: a status that is not OK, or the payload of a single answer. */
   response(payload: Buffer): void;
   cut(error: CaissonError): void;
   /** False: read no more for now. */
@@ -65,20 +66,15 @@ export class Connection {
     this.#socket.unref();
   }
 
-  unary(prefix: Buffer, payload: Uint8Array, { timeoutMs, headers }: CallOptions): Promise<Buffer> {
+  unary(frame: (stream: number) => Uint8Array[], timeoutMs: number | undefined): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       if (this.closed) return reject(this.#error());
       const stream = this.#takeStream();
-      let frame: Buffer;
-      try {
-        frame = encodeRequest(stream, 0, prefix, payload, { timeoutMs, metadata: headers });
-      } catch (thrown) {
-        return reject(CaissonError.from(thrown));
-      }
+      const parts = frame(stream);
       const timer = timeoutMs === undefined ? undefined : setTimeout(() => this.#expire(stream), timeoutMs);
       if (this.#calls.size === 0) this.#socket.ref();
       this.#calls.set(stream, { resolve, reject, timer });
-      this.#socket.write(frame);
+      this.write(parts);
     });
   }
 
@@ -97,9 +93,19 @@ export class Connection {
     this.#socket.unref();
   }
 
-  /** Resolves when the kernel has taken enough that more may be written. */
-  write(frame: Uint8Array): Promise<void> | undefined {
-    if (this.#socket.write(frame) || this.closed) return undefined;
+  /** Writes a frame; false when the kernel has enough for now, see `drained`. */
+  write(parts: Uint8Array[]): boolean {
+    if (parts.length === 1) return this.#socket.write(parts[0]!);
+    this.#socket.cork();
+    let room = true;
+    for (const part of parts) room = this.#socket.write(part);
+    this.#socket.uncork();
+    return room;
+  }
+
+  /** Resolves when more may be written, or when there is no point in it any more. */
+  drained(): Promise<void> {
+    if (this.closed) return Promise.resolve();
     return new Promise((resolve) => {
       const done = () => {
         this.#socket.off("drain", done);
@@ -129,8 +135,10 @@ export class Connection {
 
   #frame(stream: number, type: number, flags: number, payload: Buffer): void {
     if (this.#listener?.stream === stream) {
-      if (type === messageType.response) this.#listener.to.response(payload);
-      else if ((flags & flag.noData) === 0) this.#listener.to.data(payload);
+      const { to } = this.#listener;
+      if (type === messageType.response) to.response(payload);
+      else if ((flags & flag.noData) === 0) to.data(payload);
+      if (type === messageType.data && (flags & flag.remoteClosed) !== 0) to.end();
       return;
     }
     const call = this.#settle(stream);

@@ -1,25 +1,36 @@
+import type { DescMethod, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import type { CallOptions } from "@caisson/contract";
 import { CaissonError } from "@caisson/contract/errors";
 import { decodeStatus } from "@caisson/contract/status";
-import { decodeResponse, encodeFrame, encodeRequest, flag, messageType } from "@caisson/contract/ttrpc";
+import {
+  dataFrame,
+  decodeResponse,
+  encodeHeader,
+  encodeRequest,
+  flag,
+  messageType,
+  requestFrame,
+} from "@caisson/contract/ttrpc";
+import { decodeAnswer } from "./ttrpc-answer.ts";
 import type { Connection, StreamListener } from "./ttrpc-connection.ts";
 import type { ConnectionPool } from "./ttrpc-pool.ts";
 
 /** Bytes that may wait for a slow consumer before the socket is read no further. */
 const maxWaitingBytes = 1024 * 1024;
 
-export interface StreamCall<T> {
-  kind: "unary" | "server_streaming" | "client_streaming" | "bidi_streaming";
+export interface StreamCall<M extends DescMethod> {
+  method: M;
   prefix: Buffer;
-  requests: AsyncIterable<Uint8Array>;
-  decode: (payload: Buffer) => T;
+  requests: AsyncIterable<MessageInitShape<M["input"]>>;
   options: CallOptions;
 }
 
 /** One stream on a connection of its own. The kernel's buffer is its back-pressure; leaving it closes. */
-export class TtrpcStream<T> implements AsyncIterator<T>, StreamListener {
+export class TtrpcStream<M extends DescMethod>
+  implements AsyncIterator<MessageShape<M["output"]>>, StreamListener
+{
   readonly #pool: ConnectionPool;
-  readonly #call: StreamCall<T>;
+  readonly #call: StreamCall<M>;
   readonly #waiting: Buffer[] = [];
   #waitingBytes = 0;
   #connection: Connection | undefined;
@@ -31,12 +42,12 @@ export class TtrpcStream<T> implements AsyncIterator<T>, StreamListener {
   #timer: NodeJS.Timeout | undefined;
   #abort: (() => void) | undefined;
 
-  constructor(pool: ConnectionPool, call: StreamCall<T>) {
+  constructor(pool: ConnectionPool, call: StreamCall<M>) {
     this.#pool = pool;
     this.#call = call;
   }
 
-  async next(): Promise<IteratorResult<T>> {
+  async next(): Promise<IteratorResult<MessageShape<M["output"]>>> {
     if (!this.#started) await this.#start();
     while (this.#waiting.length === 0 && !this.#over) {
       await new Promise<void>((resolve) => {
@@ -47,7 +58,7 @@ export class TtrpcStream<T> implements AsyncIterator<T>, StreamListener {
     if (payload !== undefined) {
       this.#waitingBytes -= payload.length;
       if (this.#waitingBytes < maxWaitingBytes / 2) this.#connection?.resume();
-      return { done: false, value: this.#call.decode(payload) };
+      return { done: false, value: decodeAnswer(this.#call.method, payload) };
     }
     if (this.#over?.error) {
       const { error } = this.#over;
@@ -57,7 +68,7 @@ export class TtrpcStream<T> implements AsyncIterator<T>, StreamListener {
     return { done: true, value: undefined };
   }
 
-  async return(): Promise<IteratorResult<T>> {
+  async return(): Promise<IteratorResult<MessageShape<M["output"]>>> {
     this.#started = true;
     this.#finish();
     this.#waiting.length = 0;
@@ -68,6 +79,10 @@ export class TtrpcStream<T> implements AsyncIterator<T>, StreamListener {
     this.#waiting.push(payload);
     this.#waitingBytes += payload.length;
     this.#nudge();
+  }
+
+  end(): void {
+    this.#finish(undefined, true);
   }
 
   response(payload: Buffer): void {
@@ -90,7 +105,13 @@ export class TtrpcStream<T> implements AsyncIterator<T>, StreamListener {
   }
 
   get #answersOnce(): boolean {
-    return this.#call.kind === "unary" || this.#call.kind === "client_streaming";
+    const { methodKind } = this.#call.method;
+    return methodKind === "unary" || methodKind === "client_streaming";
+  }
+
+  get #asksOnce(): boolean {
+    const { methodKind } = this.#call.method;
+    return methodKind === "unary" || methodKind === "server_streaming";
   }
 
   async #start(): Promise<void> {
@@ -111,29 +132,28 @@ export class TtrpcStream<T> implements AsyncIterator<T>, StreamListener {
       this.#finish(CaissonError.from(thrown)),
     );
     // What streams upwards goes on beside the answers.
-    if (this.#call.kind === "server_streaming" || this.#call.kind === "unary") await sending;
+    if (this.#asksOnce) await sending;
   }
 
   async #send(connection: Connection, stream: number): Promise<void> {
-    const { kind, prefix, requests, options } = this.#call;
+    const { method, prefix, requests, options } = this.#call;
     const init = { timeoutMs: options.timeoutMs, metadata: options.headers };
-    if (kind === "server_streaming" || kind === "unary") {
+    if (this.#asksOnce) {
       for await (const request of requests) {
-        connection.write(encodeRequest(stream, flag.remoteClosed, prefix, request, init));
+        const flags = method.methodKind === "unary" ? 0 : flag.remoteClosed;
+        connection.write(requestFrame(stream, flags, prefix, method.input, request, init));
         break;
       }
       this.#sentAll = true;
       return;
     }
-    await connection.write(encodeRequest(stream, flag.remoteOpen, prefix, undefined, init));
+    connection.write([encodeRequest(stream, flag.remoteOpen, prefix, undefined, init)]);
     for await (const request of requests) {
       if (this.#over) return;
-      await connection.write(encodeFrame(stream, messageType.data, 0, request));
+      if (!connection.write(dataFrame(stream, 0, method.input, request))) await connection.drained();
     }
     if (this.#over) return;
-    connection.write(
-      encodeFrame(stream, messageType.data, flag.remoteClosed | flag.noData, new Uint8Array(0)),
-    );
+    connection.write([encodeHeader(stream, messageType.data, flag.remoteClosed | flag.noData, 0)]);
     this.#sentAll = true;
   }
 

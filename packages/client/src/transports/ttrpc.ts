@@ -1,14 +1,8 @@
-import {
-  create,
-  type DescMethod,
-  fromBinary,
-  type MessageInitShape,
-  type MessageShape,
-  toBinary,
-} from "@bufbuild/protobuf";
+import type { DescMethod, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import type { CallOptions, Transport } from "@caisson/contract";
 import { CaissonError } from "@caisson/contract/errors";
-import { requestPrefix } from "@caisson/contract/ttrpc";
+import { requestFrame, requestPrefix } from "@caisson/contract/ttrpc";
+import { decodeAnswer } from "./ttrpc-answer.ts";
 import { ConnectionPool } from "./ttrpc-pool.ts";
 import { TtrpcStream } from "./ttrpc-stream.ts";
 
@@ -37,9 +31,15 @@ export class TtrpcTransport implements Transport {
       for await (const message of this.stream(method, only(request), options)) return message;
       throw new CaissonError("INTERNAL", "the server ended the call without an answer");
     }
-    const payload = toBinary(method.input, create(method.input, request) as never);
-    const answer = await this.#pool.shared().unary(this.#prefix(method), payload, options);
-    return decode(method, answer);
+    const { timeoutMs, headers: metadata } = options;
+    const prefix = this.#prefix(method);
+    const answer = await this.#pool
+      .shared()
+      .unary(
+        (stream) => requestFrame(stream, 0, prefix, method.input, request, { timeoutMs, metadata }),
+        timeoutMs,
+      );
+    return decodeAnswer(method, answer);
   }
 
   stream<M extends DescMethod>(
@@ -47,15 +47,9 @@ export class TtrpcTransport implements Transport {
     requests: AsyncIterable<MessageInitShape<M["input"]>>,
     options: CallOptions = {},
   ): AsyncIterable<MessageShape<M["output"]>> {
+    const prefix = this.#prefix(method);
     return {
-      [Symbol.asyncIterator]: () =>
-        new TtrpcStream(this.#pool, {
-          kind: method.methodKind,
-          prefix: this.#prefix(method),
-          requests: encoded(method, requests),
-          decode: (payload) => decode(method, payload),
-          options,
-        }),
+      [Symbol.asyncIterator]: () => new TtrpcStream(this.#pool, { method, prefix, requests, options }),
     };
   }
 
@@ -71,21 +65,6 @@ export class TtrpcTransport implements Transport {
     }
     return prefix;
   }
-}
-
-function decode<M extends DescMethod>(method: M, payload: Uint8Array): MessageShape<M["output"]> {
-  try {
-    return fromBinary(method.output, payload) as MessageShape<M["output"]>;
-  } catch (cause) {
-    throw new CaissonError("INTERNAL", "the server's answer could not be read", { cause });
-  }
-}
-
-async function* encoded<M extends DescMethod>(
-  method: M,
-  requests: AsyncIterable<MessageInitShape<M["input"]>>,
-) {
-  for await (const request of requests) yield toBinary(method.input, create(method.input, request) as never);
 }
 
 async function* only<T>(request: T): AsyncGenerator<T> {
