@@ -13,6 +13,7 @@ mod proto;
 mod rules;
 mod sys;
 mod wall;
+mod workspace;
 
 use std::{env, ffi::OsString, path::Path, process::ExitCode};
 
@@ -30,12 +31,13 @@ fn main() -> ExitCode {
         Some("keeper") => keeper::main(&args[1..]),
         Some("ctl") => ctl::main(&args[1..]),
         Some("launch") => launcher::main(&args[1..]),
+        Some("workspace") => workspace::main(&args[1..]),
         Some("build-id") => {
             println!("{}", build_id::BUILD_ID);
             ExitCode::SUCCESS
         }
         _ => {
-            eprintln!("usage: caisson-guest init|keeper|ctl|launch|build-id …");
+            eprintln!("usage: caisson-guest init|keeper|workspace|ctl|launch|build-id …");
             ExitCode::from(70)
         }
     }

@@ -225,3 +225,270 @@ pub struct Identity {
     #[prost(string, tag = "6")]
     pub user_namespaces_reason: ::prost::alloc::string::String,
 }
+// Between the daemon and `caisson-guest workspace`, which reads a sandbox's writable layer and brings changes into the
+// project. One job per process: the job on standard input, then messages on standard output, each behind its
+// length as four little-endian bytes; the last one is `done` or `failure`.
+
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct WorkspaceJob {
+    /// The project's directory.
+    #[prost(string, tag = "1")]
+    pub lower: ::prost::alloc::string::String,
+    /// The directory that holds `upper`; applies are kept beside it, below `applies`.
+    #[prost(string, tag = "2")]
+    pub layer: ::prost::alloc::string::String,
+    #[prost(oneof = "workspace_job::Job", tags = "3, 4, 5, 6")]
+    pub job: ::core::option::Option<workspace_job::Job>,
+}
+/// Nested message and enum types in `WorkspaceJob`.
+pub mod workspace_job {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Job {
+        #[prost(message, tag = "3")]
+        Scan(super::ScanJob),
+        #[prost(message, tag = "4")]
+        Apply(super::ApplyJob),
+        #[prost(message, tag = "5")]
+        Undo(super::UndoJob),
+        /// Completes an apply that a crash interrupted, and says what it did.
+        #[prost(message, tag = "6")]
+        Recover(super::RecoverJob),
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WorkspaceMessage {
+    #[prost(oneof = "workspace_message::Message", tags = "1, 2, 3, 4")]
+    pub message: ::core::option::Option<workspace_message::Message>,
+}
+/// Nested message and enum types in `WorkspaceMessage`.
+pub mod workspace_message {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Message {
+        #[prost(message, tag = "1")]
+        Change(super::LayerChange),
+        #[prost(message, tag = "2")]
+        Outcome(super::ApplyOutcome),
+        #[prost(message, tag = "3")]
+        Done(super::JobDone),
+        #[prost(message, tag = "4")]
+        Failure(super::KeeperFailure),
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct JobDone {
+    /// The apply that was made or completed, for undo.
+    #[prost(string, tag = "1")]
+    pub apply_id: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "2")]
+    pub count: u64,
+}
+/// Tells every difference between the layer and the project, in the order of paths.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ScanJob {
+    /// Also read the contents of text files that are not larger than this, old and new. 0: no contents.
+    #[prost(uint64, tag = "1")]
+    pub content_bytes: u64,
+    /// Pair deleted and added files of the same content.
+    #[prost(bool, tag = "2")]
+    pub renames: bool,
+    /// A file of the project whose ctime is later, and that an apply of ours did not make so, was changed meanwhile.
+    #[prost(int64, tag = "3")]
+    pub attached_at_ns: i64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LayerState {
+    #[prost(enumeration = "LayerFileType", tag = "1")]
+    pub r#type: i32,
+    #[prost(uint32, tag = "2")]
+    pub mode: u32,
+    #[prost(uint64, tag = "3")]
+    pub size: u64,
+    #[prost(bytes = "vec", tag = "4")]
+    pub target: ::prost::alloc::vec::Vec<u8>,
+    #[prost(int64, tag = "5")]
+    pub mtime_ns: i64,
+    /// Present when asked for and the file is small enough.
+    #[prost(bytes = "vec", optional, tag = "6")]
+    pub content: ::core::option::Option<::prost::alloc::vec::Vec<u8>>,
+    /// Holds a NUL byte in its first 8 KiB.
+    #[prost(bool, tag = "7")]
+    pub binary: bool,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LayerChange {
+    /// Relative to the project.
+    #[prost(bytes = "vec", tag = "1")]
+    pub path: ::prost::alloc::vec::Vec<u8>,
+    #[prost(enumeration = "LayerChangeKind", tag = "2")]
+    pub kind: i32,
+    /// Of a rename: where it was.
+    #[prost(bytes = "vec", tag = "3")]
+    pub from: ::prost::alloc::vec::Vec<u8>,
+    #[prost(message, optional, tag = "4")]
+    pub old: ::core::option::Option<LayerState>,
+    #[prost(message, optional, tag = "5")]
+    pub new: ::core::option::Option<LayerState>,
+    /// The project's file was changed after the sandbox attached it.
+    #[prost(bool, tag = "6")]
+    pub conflict: bool,
+}
+/// Brings these changes into the project.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ApplyJob {
+    #[prost(message, repeated, tag = "1")]
+    pub items: ::prost::alloc::vec::Vec<ApplyItem>,
+    #[prost(int64, tag = "2")]
+    pub attached_at_ns: i64,
+    /// Only say what would happen.
+    #[prost(bool, tag = "3")]
+    pub dry_run: bool,
+    #[prost(string, tag = "4")]
+    pub apply_id: ::prost::alloc::string::String,
+    /// New files belong to these; the project's owner. Only for root.
+    #[prost(uint32, tag = "5")]
+    pub uid: u32,
+    #[prost(uint32, tag = "6")]
+    pub gid: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ApplyItem {
+    #[prost(bytes = "vec", tag = "1")]
+    pub path: ::prost::alloc::vec::Vec<u8>,
+    /// Content to write instead of the layer's: a merge's result.
+    #[prost(bytes = "vec", optional, tag = "2")]
+    pub content: ::core::option::Option<::prost::alloc::vec::Vec<u8>>,
+    /// Apply even though the project's file was changed meanwhile.
+    #[prost(bool, tag = "3")]
+    pub force: bool,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ApplyOutcome {
+    #[prost(bytes = "vec", tag = "1")]
+    pub path: ::prost::alloc::vec::Vec<u8>,
+    #[prost(enumeration = "ApplyResult", tag = "2")]
+    pub result: i32,
+    #[prost(string, tag = "3")]
+    pub reason: ::prost::alloc::string::String,
+}
+/// Takes an apply back.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UndoJob {
+    #[prost(string, tag = "1")]
+    pub apply_id: ::prost::alloc::string::String,
+    #[prost(bool, tag = "2")]
+    pub dry_run: bool,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RecoverJob {
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum LayerChangeKind {
+    Unspecified = 0,
+    Added = 1,
+    Modified = 2,
+    Deleted = 3,
+    Renamed = 4,
+    Mode = 5,
+}
+impl LayerChangeKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "LAYER_CHANGE_KIND_UNSPECIFIED",
+            Self::Added => "LAYER_CHANGE_KIND_ADDED",
+            Self::Modified => "LAYER_CHANGE_KIND_MODIFIED",
+            Self::Deleted => "LAYER_CHANGE_KIND_DELETED",
+            Self::Renamed => "LAYER_CHANGE_KIND_RENAMED",
+            Self::Mode => "LAYER_CHANGE_KIND_MODE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "LAYER_CHANGE_KIND_UNSPECIFIED" => Some(Self::Unspecified),
+            "LAYER_CHANGE_KIND_ADDED" => Some(Self::Added),
+            "LAYER_CHANGE_KIND_MODIFIED" => Some(Self::Modified),
+            "LAYER_CHANGE_KIND_DELETED" => Some(Self::Deleted),
+            "LAYER_CHANGE_KIND_RENAMED" => Some(Self::Renamed),
+            "LAYER_CHANGE_KIND_MODE" => Some(Self::Mode),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum LayerFileType {
+    Unspecified = 0,
+    Regular = 1,
+    Directory = 2,
+    Symlink = 3,
+    Special = 4,
+}
+impl LayerFileType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "LAYER_FILE_TYPE_UNSPECIFIED",
+            Self::Regular => "LAYER_FILE_TYPE_REGULAR",
+            Self::Directory => "LAYER_FILE_TYPE_DIRECTORY",
+            Self::Symlink => "LAYER_FILE_TYPE_SYMLINK",
+            Self::Special => "LAYER_FILE_TYPE_SPECIAL",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "LAYER_FILE_TYPE_UNSPECIFIED" => Some(Self::Unspecified),
+            "LAYER_FILE_TYPE_REGULAR" => Some(Self::Regular),
+            "LAYER_FILE_TYPE_DIRECTORY" => Some(Self::Directory),
+            "LAYER_FILE_TYPE_SYMLINK" => Some(Self::Symlink),
+            "LAYER_FILE_TYPE_SPECIAL" => Some(Self::Special),
+            _ => None,
+        }
+    }
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum ApplyResult {
+    Unspecified = 0,
+    Applied = 1,
+    /// The project has it like this already.
+    Same = 2,
+    /// Changed on the host meanwhile.
+    Conflict = 3,
+    /// A link on the way, a special file, a name that cannot be.
+    Refused = 4,
+}
+impl ApplyResult {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "APPLY_RESULT_UNSPECIFIED",
+            Self::Applied => "APPLY_RESULT_APPLIED",
+            Self::Same => "APPLY_RESULT_SAME",
+            Self::Conflict => "APPLY_RESULT_CONFLICT",
+            Self::Refused => "APPLY_RESULT_REFUSED",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "APPLY_RESULT_UNSPECIFIED" => Some(Self::Unspecified),
+            "APPLY_RESULT_APPLIED" => Some(Self::Applied),
+            "APPLY_RESULT_SAME" => Some(Self::Same),
+            "APPLY_RESULT_CONFLICT" => Some(Self::Conflict),
+            "APPLY_RESULT_REFUSED" => Some(Self::Refused),
+            _ => None,
+        }
+    }
+}

@@ -1,13 +1,4 @@
 //! The only modules with `unsafe`: thin, safe wrappers around what rustix does not offer.
-
-pub mod descriptors;
-pub mod detach;
-pub mod landlock;
-pub mod mount;
-pub mod namespace;
-pub mod seccomp;
-pub mod signalfd;
-
 /// The result of a raw system call that reports failure as -1 and errno.
 fn check(result: libc::c_long) -> rustix::io::Result<libc::c_long> {
     if result < 0 {
@@ -16,3 +7,12 @@ fn check(result: libc::c_long) -> rustix::io::Result<libc::c_long> {
     }
     Ok(result)
 }
+
+pub mod descriptors;
+pub mod detach;
+pub mod landlock;
+pub mod mount;
+pub mod namespace;
+pub mod own_user_namespace;
+pub mod seccomp;
+pub mod signalfd;

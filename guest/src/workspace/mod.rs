@@ -1,0 +1,111 @@
+//! `caisson-guest workspace`: reads a sandbox's writable layer and brings changes into the project.
+//! One job per process, on standard input; the answers go to standard output.
+
+mod apply;
+mod beneath;
+mod compare;
+mod journal;
+mod layer;
+mod renames;
+mod scan;
+mod undo;
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    ffi::OsString,
+    io::{self, BufWriter, Read, Write},
+    process::ExitCode,
+};
+
+use prost::Message;
+
+use crate::proto::keeper::{
+    JobDone, KeeperFailure, WorkspaceJob, WorkspaceMessage, workspace_job::Job, workspace_message::Message as Answer,
+};
+
+/// A job is small but for merged contents, which the daemon bounds.
+const MAX_JOB: usize = 256 << 20;
+
+/// Where a job's answers go.
+pub type Answers<'a> = &'a mut dyn FnMut(Answer) -> io::Result<()>;
+
+/// Why a job failed: a code of the error table and a sentence.
+#[derive(Debug)]
+pub struct JobError {
+    pub code: &'static str,
+    pub message: String,
+    pub errno: i32,
+}
+
+impl JobError {
+    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
+        JobError { code, message: message.into(), errno: 0 }
+    }
+}
+
+impl From<io::Error> for JobError {
+    fn from(error: io::Error) -> Self {
+        let errno = error.raw_os_error().unwrap_or(0);
+        let code = if errno == libc::ENOSPC || errno == libc::EDQUOT { "STORAGE_FULL" } else { "INTERNAL" };
+        JobError { code, message: error.to_string(), errno }
+    }
+}
+
+impl From<rustix::io::Errno> for JobError {
+    fn from(errno: rustix::io::Errno) -> Self {
+        io::Error::from(errno).into()
+    }
+}
+
+pub fn main(_args: &[OsString]) -> ExitCode {
+    // The layer may hold files and directories of mode 000. Their owner can read them as the root of a
+    // user namespace of its own.
+    if !rustix::process::geteuid().is_root() && crate::sys::own_user_namespace::enter().is_err() {
+        eprintln!("caisson-guest workspace: no user namespace; files without permissions will be refused");
+    }
+    let mut out = BufWriter::with_capacity(256 << 10, io::stdout().lock());
+    let mut answer = |message: Answer| write_message(&mut out, message);
+    let last = match read_job().map_err(JobError::from).and_then(|job| run(&job, &mut answer)) {
+        Ok(done) => Answer::Done(done),
+        Err(JobError { code, message, errno }) => {
+            Answer::Failure(KeeperFailure { code: code.into(), message, errno: errno as u32 })
+        }
+    };
+    match write_message(&mut out, last).and_then(|()| out.flush()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Runs one job; what it finds goes to `answers`.
+pub fn run(job: &WorkspaceJob, answers: Answers) -> Result<JobDone, JobError> {
+    let place = layer::Place::open(job)?;
+    match &job.job {
+        Some(Job::Scan(options)) => scan::run(&place, options, answers),
+        Some(Job::Apply(options)) => apply::run(&place, options, answers),
+        Some(Job::Undo(options)) => undo::run(&place, options, answers),
+        Some(Job::Recover(_)) => journal::recover(&place),
+        None => Err(JobError::new("INVALID_INPUT", "no job was given")),
+    }
+}
+
+fn read_job() -> io::Result<WorkspaceJob> {
+    let mut stdin = io::stdin().lock();
+    let mut length = [0; 4];
+    stdin.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > MAX_JOB {
+        return Err(io::Error::other("the job is too large"));
+    }
+    let mut bytes = vec![0; length];
+    stdin.read_exact(&mut bytes)?;
+    WorkspaceJob::decode(&*bytes).map_err(io::Error::other)
+}
+
+fn write_message(out: &mut impl Write, message: Answer) -> io::Result<()> {
+    let bytes = WorkspaceMessage { message: Some(message) }.encode_to_vec();
+    out.write_all(&(bytes.len() as u32).to_le_bytes())?;
+    out.write_all(&bytes)
+}

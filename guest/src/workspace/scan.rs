@@ -1,0 +1,214 @@
+//! Finds every difference between the layer and the project. Only directories that the sandbox wrote to
+//! are visited, so the cost grows with what changed and not with the project.
+
+use std::{
+    ffi::OsStr,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+};
+
+use rustix::{fs::Stat, io::Errno};
+
+use super::{
+    Answers, JobError, beneath, compare, journal,
+    journal::Applied,
+    layer::{self, Place},
+    renames,
+};
+use crate::proto::keeper::{
+    JobDone, LayerChange, LayerChangeKind as Kind, LayerFileType as Type, ScanJob, workspace_message::Message as Answer,
+};
+
+pub fn run(place: &Place, options: &ScanJob, answers: Answers) -> Result<JobDone, JobError> {
+    let mut changes = changes(place, options.attached_at_ns)?;
+    if options.renames {
+        renames::pair(place, &mut changes)?;
+    }
+    let count = changes.len() as u64;
+    for mut change in changes {
+        if options.content_bytes > 0 {
+            add_contents(place, &mut change, options.content_bytes)?;
+        }
+        answers(Answer::Change(change))?;
+    }
+    Ok(JobDone { apply_id: String::new(), count })
+}
+
+/// Every change, in the order of paths, without contents.
+pub fn changes(place: &Place, attached_at_ns: i64) -> Result<Vec<LayerChange>, JobError> {
+    let applied = journal::applied(&place.applies)?;
+    let mut scan = Scan { applied, attached_at_ns, found: Vec::new() };
+    let upper = beneath::open_directory(&place.upper, b"")?;
+    scan.directory(upper.as_fd(), Some(place.lower.as_fd()), b"", false)?;
+    scan.found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(scan.found)
+}
+
+struct Scan {
+    applied: Applied,
+    attached_at_ns: i64,
+    found: Vec<LayerChange>,
+}
+
+impl Scan {
+    /// Compares one directory of the layer with the project's, if it has it.
+    fn directory(
+        &mut self,
+        upper: BorrowedFd,
+        lower: Option<BorrowedFd>,
+        path: &[u8],
+        hidden: bool,
+    ) -> Result<(), JobError> {
+        let names = beneath::names(upper)?;
+        if let (true, Some(lower)) = (hidden, lower) {
+            for name in beneath::names(lower)? {
+                if names.binary_search(&name).is_err() {
+                    self.deleted(lower, &name, beneath::join(path, &name))?;
+                }
+            }
+        }
+        for name in &names {
+            self.entry(upper, lower, name, beneath::join(path, name))?;
+        }
+        Ok(())
+    }
+
+    fn entry(
+        &mut self,
+        upper: BorrowedFd,
+        lower: Option<BorrowedFd>,
+        name: &OsStr,
+        path: Vec<u8>,
+    ) -> Result<(), JobError> {
+        let Some(new) = beneath::stat(upper, name)? else { return Ok(()) };
+        let old = match lower {
+            Some(lower) => beneath::stat(lower, name)?,
+            None => None,
+        };
+        if layer::is_whiteout(&new) {
+            return match (lower, old) {
+                (Some(lower), Some(_)) => self.deleted(lower, name, path),
+                _ => Ok(()),
+            };
+        }
+        let conflict = old.as_ref().is_some_and(|old| self.conflicts(&path, old));
+        match (lower, &old) {
+            (Some(lower), Some(old)) => self.both(upper, lower, name, &path, (old, &new), conflict)?,
+            _ => self.push(change(path.clone(), Kind::Added, None, Some(layer::state(upper, name, &new)?), false)),
+        }
+        if layer::file_type(&new) == Type::Directory {
+            self.below(upper, lower, old.as_ref(), name, &path)?;
+        }
+        Ok(())
+    }
+
+    /// The layer and the project both have the name.
+    fn both(
+        &mut self,
+        upper: BorrowedFd,
+        lower: BorrowedFd,
+        name: &OsStr,
+        path: &[u8],
+        (old, new): (&Stat, &Stat),
+        conflict: bool,
+    ) -> Result<(), JobError> {
+        let (before, after) = (layer::state(lower, name, old)?, layer::state(upper, name, new)?);
+        let kind = if before.r#type != after.r#type || before.target != after.target || before.size != after.size {
+            Kind::Modified
+        } else if layer::file_type(new) == Type::Regular && !compare::same_content((upper, name), (lower, name))? {
+            Kind::Modified
+        } else if before.mode != after.mode && layer::file_type(new) != Type::Symlink {
+            Kind::Mode
+        } else {
+            return Ok(());
+        };
+        if layer::file_type(old) == Type::Directory && before.r#type != after.r#type {
+            self.deleted_below(lower, name, path)?;
+        }
+        self.push(change(path.to_vec(), kind, Some(before), Some(after), conflict));
+        Ok(())
+    }
+
+    fn below(
+        &mut self,
+        upper: BorrowedFd,
+        lower: Option<BorrowedFd>,
+        old: Option<&Stat>,
+        name: &OsStr,
+        path: &[u8],
+    ) -> Result<(), JobError> {
+        let inner = beneath::open_directory(upper, name.as_encoded_bytes())?;
+        let project = match (lower, old) {
+            (Some(lower), Some(old)) if layer::file_type(old) == Type::Directory => open_if_there(lower, name)?,
+            _ => None,
+        };
+        let hidden = layer::is_opaque(&inner);
+        self.directory(inner.as_fd(), project.as_ref().map(AsFd::as_fd), path, hidden)
+    }
+
+    /// Something of the project is gone; a directory with everything in it.
+    fn deleted(&mut self, lower: BorrowedFd, name: &OsStr, path: Vec<u8>) -> Result<(), JobError> {
+        let Some(old) = beneath::stat(lower, name)? else { return Ok(()) };
+        if layer::file_type(&old) == Type::Directory {
+            self.deleted_below(lower, name, &path)?;
+        }
+        let conflict = layer::file_type(&old) != Type::Directory && self.conflicts(&path, &old);
+        let state = layer::state(lower, name, &old)?;
+        self.push(change(path, Kind::Deleted, Some(state), None, conflict));
+        Ok(())
+    }
+
+    fn deleted_below(&mut self, lower: BorrowedFd, name: &OsStr, path: &[u8]) -> Result<(), JobError> {
+        let Some(dir) = open_if_there(lower, name)? else { return Ok(()) };
+        for inner in beneath::names(&dir)? {
+            let inner_path = beneath::join(path, &inner);
+            self.deleted(dir.as_fd(), &inner, inner_path)?;
+        }
+        Ok(())
+    }
+
+    /// Was the project's file changed since the sandbox attached it, by anybody but us?
+    fn conflicts(&self, path: &[u8], old: &Stat) -> bool {
+        let ctime = layer::ctime_ns(old);
+        layer::file_type(old) != Type::Directory
+            && ctime > self.attached_at_ns
+            && self.applied.get(path) != Some(&(old.st_ino, ctime))
+    }
+
+    fn push(&mut self, change: LayerChange) {
+        self.found.push(change);
+    }
+}
+
+fn change(
+    path: Vec<u8>,
+    kind: Kind,
+    old: Option<crate::proto::keeper::LayerState>,
+    new: Option<crate::proto::keeper::LayerState>,
+    conflict: bool,
+) -> LayerChange {
+    LayerChange { path, kind: kind.into(), from: Vec::new(), old, new, conflict }
+}
+
+fn open_if_there(dir: BorrowedFd, name: &OsStr) -> Result<Option<OwnedFd>, Errno> {
+    match beneath::open_directory(dir, name.as_encoded_bytes()) {
+        Ok(dir) => Ok(Some(dir)),
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn add_contents(place: &Place, change: &mut LayerChange, limit: u64) -> Result<(), JobError> {
+    let old_path = if change.from.is_empty() { &change.path } else { &change.from };
+    for (root, path, state) in
+        [(&place.lower, old_path, &mut change.old), (&place.upper, &change.path, &mut change.new)]
+    {
+        let (Some(state), Some((parent, name))) = (state.as_mut(), beneath::split(path)) else { continue };
+        if state.r#type != i32::from(Type::Regular) {
+            continue;
+        }
+        if let Ok(dir) = beneath::open_directory(root, parent) {
+            compare::read_content(&dir, name, state, limit)?;
+        }
+    }
+    Ok(())
+}

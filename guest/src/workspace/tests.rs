@@ -1,0 +1,243 @@
+//! The job is given a real overlay's upper layer where it matters (whiteouts, opaque directories are made by hand:
+//! they are what the kernel leaves).
+
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt, symlink},
+    path::{Path, PathBuf},
+};
+
+use super::{run, scan};
+use crate::proto::keeper::{
+    ApplyItem, ApplyJob, ApplyResult, LayerChange, LayerChangeKind as Kind, RecoverJob, ScanJob, UndoJob, WorkspaceJob,
+    workspace_job::Job, workspace_message::Message as Answer,
+};
+
+struct Case {
+    root: PathBuf,
+}
+
+impl Case {
+    fn new(name: &str) -> Case {
+        let root = std::env::temp_dir().join(format!("caisson-workspace-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&root);
+        fs::create_dir_all(root.join("project")).unwrap();
+        fs::create_dir_all(root.join("layer/upper")).unwrap();
+        Case { root }
+    }
+
+    fn project(&self, path: &str) -> PathBuf {
+        self.root.join("project").join(path)
+    }
+
+    fn upper(&self, path: &str) -> PathBuf {
+        self.root.join("layer/upper").join(path)
+    }
+
+    fn job(&self, job: Job) -> Result<Vec<Answer>, String> {
+        let job = WorkspaceJob {
+            lower: self.root.join("project").to_str().unwrap().into(),
+            layer: self.root.join("layer").to_str().unwrap().into(),
+            job: Some(job),
+        };
+        let mut answers = Vec::new();
+        let done = run(&job, &mut |answer| {
+            answers.push(answer);
+            Ok(())
+        });
+        done.map(|_| answers).map_err(|error| format!("{}: {}", error.code, error.message))
+    }
+
+    fn scan(&self) -> Vec<LayerChange> {
+        let job = ScanJob { content_bytes: 1 << 20, renames: true, attached_at_ns: i64::MAX };
+        let answers = self.job(Job::Scan(job)).unwrap();
+        answers.into_iter().map(|answer| if let Answer::Change(change) = answer { change } else { panic!() }).collect()
+    }
+
+    fn apply(&self, id: &str, paths: &[&str], attached_at_ns: i64) -> Vec<ApplyResult> {
+        let items = paths.iter().map(|path| ApplyItem { path: path.as_bytes().into(), ..Default::default() }).collect();
+        let job = ApplyJob { items, attached_at_ns, apply_id: id.into(), ..Default::default() };
+        let answers = self.job(Job::Apply(job)).unwrap();
+        answers
+            .into_iter()
+            .map(|answer| if let Answer::Outcome(outcome) = answer { outcome.result() } else { panic!() })
+            .collect()
+    }
+
+    fn apply_all(&self, id: &str) {
+        let paths: Vec<String> = scan::changes(&self.place(), i64::MAX)
+            .unwrap()
+            .iter()
+            .map(|c| String::from_utf8(c.path.clone()).unwrap())
+            .collect();
+        let results = self.apply(id, &paths.iter().map(String::as_str).collect::<Vec<_>>(), i64::MAX);
+        assert!(results.iter().all(|result| *result == ApplyResult::Applied), "{results:?}");
+    }
+
+    fn place(&self) -> super::layer::Place {
+        super::layer::Place::open(&WorkspaceJob {
+            lower: self.root.join("project").to_str().unwrap().into(),
+            layer: self.root.join("layer").to_str().unwrap().into(),
+            job: None,
+        })
+        .unwrap()
+    }
+}
+
+impl Drop for Case {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.root);
+    }
+}
+
+fn write(path: PathBuf, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn whiteout(path: PathBuf) -> bool {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::CharacterDevice, rustix::fs::Mode::empty(), 0)
+        .is_ok()
+}
+
+fn kinds(changes: &[LayerChange]) -> Vec<(String, Kind)> {
+    changes.iter().map(|change| (String::from_utf8_lossy(&change.path).into_owned(), change.kind())).collect()
+}
+
+fn text(path: PathBuf) -> String {
+    fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn a_scan_tells_what_was_added_changed_deleted_and_chmodded_and_nothing_else() {
+    let case = Case::new("scan");
+    for name in ["same", "changed", "deleted", "mode", "dir/inner"] {
+        write(case.project(name), "old content\n");
+    }
+    write(case.upper("same"), "old content\n");
+    write(case.upper("changed"), "new content\n");
+    write(case.upper("added"), "x");
+    write(case.upper("mode"), "old content\n");
+    fs::set_permissions(case.upper("mode"), fs::Permissions::from_mode(0o755)).unwrap();
+    symlink("/etc/passwd", case.upper("link")).unwrap();
+    assert!(whiteout(case.upper("deleted")), "run the tests as root");
+    assert!(whiteout(case.upper("dir")));
+    let found = kinds(&case.scan());
+    let expected = [
+        ("added", Kind::Added),
+        ("changed", Kind::Modified),
+        ("deleted", Kind::Deleted),
+        ("dir", Kind::Deleted),
+        ("dir/inner", Kind::Deleted),
+        ("link", Kind::Added),
+        ("mode", Kind::Mode),
+    ];
+    assert_eq!(found, expected.map(|(path, kind)| (path.to_string(), kind)));
+}
+
+#[test]
+fn a_file_that_moved_is_a_rename() {
+    let case = Case::new("rename");
+    write(case.project("a"), "some content\n");
+    write(case.upper("sub/b"), "some content\n");
+    whiteout(case.upper("a"));
+    let found = case.scan();
+    assert_eq!(kinds(&found), [("sub".to_string(), Kind::Added), ("sub/b".to_string(), Kind::Renamed)]);
+    assert_eq!(found[1].from, b"a");
+}
+
+#[test]
+fn an_apply_makes_the_project_what_the_sandbox_saw_and_undo_takes_it_back() {
+    let case = Case::new("apply");
+    write(case.project("changed"), "old\n");
+    write(case.project("gone/inner"), "old\n");
+    write(case.upper("changed"), "new\n");
+    write(case.upper("deep/er/file"), "added\n");
+    fs::set_permissions(case.upper("deep/er/file"), fs::Permissions::from_mode(0o4755)).unwrap();
+    symlink("changed", case.upper("link")).unwrap();
+    whiteout(case.upper("gone"));
+    case.apply_all("1");
+    assert_eq!(text(case.project("changed")), "new\n");
+    assert_eq!(text(case.project("deep/er/file")), "added\n");
+    assert_eq!(fs::metadata(case.project("deep/er/file")).unwrap().mode() & 0o7777, 0o755, "set-uid never arrives");
+    assert_eq!(fs::read_link(case.project("link")).unwrap(), Path::new("changed"));
+    assert!(!case.project("gone").exists());
+    assert!(case.scan().is_empty(), "nothing is left to apply: {:?}", kinds(&case.scan()));
+    let leftovers: Vec<_> = fs::read_dir(case.project("")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(leftovers.len(), 3, "{leftovers:?}");
+
+    case.job(Job::Undo(UndoJob { apply_id: "1".into(), dry_run: false })).unwrap();
+    assert_eq!(text(case.project("changed")), "old\n");
+    assert_eq!(text(case.project("gone/inner")), "old\n");
+    assert!(!case.project("deep").exists() && !case.project("link").exists());
+}
+
+#[test]
+fn a_file_that_the_host_changed_meanwhile_is_a_conflict_and_stays() {
+    let case = Case::new("conflict");
+    write(case.project("file"), "host\n");
+    write(case.upper("file"), "sandbox\n");
+    assert_eq!(case.apply("1", &["file"], 0), [ApplyResult::Conflict]);
+    assert_eq!(text(case.project("file")), "host\n");
+}
+
+#[test]
+fn a_file_that_we_applied_ourselves_is_no_conflict_the_next_time() {
+    let case = Case::new("again");
+    write(case.upper("file"), "one\n");
+    assert_eq!(case.apply("1", &["file"], 0), [ApplyResult::Applied]);
+    write(case.upper("file"), "two\n");
+    assert_eq!(case.apply("2", &["file"], 0), [ApplyResult::Applied]);
+    assert_eq!(text(case.project("file")), "two\n");
+    write(case.project("file"), "host\n");
+    write(case.upper("file"), "three\n");
+    assert_eq!(case.apply("3", &["file"], 0), [ApplyResult::Conflict]);
+}
+
+#[test]
+fn nothing_is_written_through_a_link_in_the_project() {
+    let case = Case::new("link");
+    let outside = case.root.join("outside");
+    fs::create_dir(&outside).unwrap();
+    symlink(&outside, case.project("dir")).unwrap();
+    write(case.upper("dir/file"), "x");
+    let results = case.apply("1", &["dir/file", "../escape", "/etc/x", "a//b"], i64::MAX);
+    assert!(results.iter().all(|result| matches!(result, ApplyResult::Refused)), "{results:?}");
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+}
+
+#[test]
+fn a_directory_that_became_a_file_and_the_reverse() {
+    let case = Case::new("types");
+    write(case.project("a/inner"), "x");
+    write(case.project("b"), "x");
+    write(case.upper("a"), "now a file");
+    write(case.upper("b/inner"), "now in a directory");
+    case.apply_all("1");
+    assert_eq!(text(case.project("a")), "now a file");
+    assert_eq!(text(case.project("b/inner")), "now in a directory");
+}
+
+#[test]
+fn what_a_crash_interrupted_is_completed() {
+    let case = Case::new("crash");
+    for i in 0..20 {
+        write(case.project(&format!("f{i}")), "old");
+        write(case.upper(&format!("f{i}")), "new");
+    }
+    // Everything is staged and journalled, and some of it is in place.
+    let place = case.place();
+    let items: Vec<_> = (0..20).map(|i| ApplyItem { path: format!("f{i}").into(), ..Default::default() }).collect();
+    let job = ApplyJob { items, attached_at_ns: i64::MAX, apply_id: "1".into(), ..Default::default() };
+    super::apply::interrupted(&place, &job, 7).unwrap();
+    assert_eq!(text(case.project("f19")), "old");
+    case.job(Job::Recover(RecoverJob {})).unwrap();
+    for i in 0..20 {
+        assert_eq!(text(case.project(&format!("f{i}"))), "new");
+    }
+    case.job(Job::Undo(UndoJob { apply_id: "1".into(), dry_run: false })).unwrap();
+    for i in 0..20 {
+        assert_eq!(text(case.project(&format!("f{i}"))), "old");
+    }
+}
