@@ -1,13 +1,5 @@
 //! The only modules with `unsafe`: thin, safe wrappers around what rustix does not offer.
 
-pub mod descriptors;
-pub mod detach;
-pub mod landlock;
-pub mod mount;
-pub mod namespace;
-pub mod own_user_namespace;
-pub mod seccomp;
-pub mod signalfd;
 
 /// The result of a raw system call that reports failure as -1 and errno.
 fn check(result: libc::c_long) -> rustix::io::Result<libc::c_long> {
@@ -17,3 +9,17 @@ fn check(result: libc::c_long) -> rustix::io::Result<libc::c_long> {
     }
     Ok(result)
 }
+
+pub mod descriptors;
+pub mod detach;
+pub mod landlock;
+pub mod launching;
+pub mod mount;
+pub mod mount_attr;
+pub mod namespace;
+pub mod namespace_holder;
+pub mod namespaces;
+pub mod own_user_namespace;
+pub mod seccomp;
+pub mod signalfd;
+pub mod worker;

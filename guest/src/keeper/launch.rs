@@ -1,0 +1,232 @@
+//! Starting a sandbox's outer process.
+
+use std::{
+    ffi::CString,
+    io::Read,
+    os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd},
+    path::Path,
+};
+
+use rustix::{
+    fs::{Mode, OFlags, open, unlink},
+    io::{Errno, fcntl_dupfd_cloexec, write},
+    pipe::{PipeFlags, pipe_with},
+    process::{Pid, Resource, Rlimit, chdir, setrlimit, setsid, umask},
+    thread::{Gid, Uid, set_thread_groups, set_thread_res_gid, set_thread_res_uid},
+};
+
+use super::{failure::Failure, process, reach, socket};
+use crate::{
+    proto::keeper::Launch,
+    sys::{
+        launching::{exec, place_closing, place_descriptor, reset_signals},
+        worker::{Forked, close_from, exit_now, fork},
+    },
+};
+
+/// Numbers of descriptors in the started process, beside 0–2.
+const LISTENING: RawFd = 3;
+const STATUS: RawFd = 4;
+const INFO: RawFd = 5;
+
+/// A process that was forked and has not become its program yet.
+pub struct Starting {
+    pub sandbox: String,
+    pub pid: Pid,
+    pub start_time: u64,
+    /// Ends when the program runs; until then carries why it does not.
+    pub status: OwnedFd,
+    /// Where bubblewrap says which process is the sandbox's PID 1, if the arguments ask for it.
+    pub info: Option<OwnedFd>,
+    pub socket: String,
+}
+
+pub fn begin(launch: Launch) -> Result<Starting, Failure> {
+    if launch.argv.is_empty() || launch.sandbox.is_empty() {
+        return Err(Failure::new("INVALID_INPUT", "a launch needs a program and a sandbox"));
+    }
+    let root = rustix::process::geteuid().is_root();
+    if (launch.uid != 0 || launch.gid != 0) && !root {
+        return Err(Failure::new("INVALID_INPUT", "only a keeper of root's can start a sandbox under another uid"));
+    }
+    let failed = |doing: &str| {
+        let doing = doing.to_owned();
+        move |errno| Failure::errno("SANDBOX_FAILED", doing, errno)
+    };
+    let plan = Plan::new(&launch)?;
+    let (status_read, status_write) = pipe_with(PipeFlags::CLOEXEC).map_err(failed("making a pipe"))?;
+    let (info_read, info_write) = match plan.wants_info {
+        true => pipe_with(PipeFlags::CLOEXEC).map(|(r, w)| (Some(r), Some(w))).map_err(failed("making a pipe"))?,
+        false => (None, None),
+    };
+    let null =
+        open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(failed("opening /dev/null"))?;
+    let log = open(
+        &launch.log,
+        OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+        Mode::from_raw_mode(0o600),
+    )
+    .map_err(failed("opening the launch log"))?;
+    let listening = socket::listening(Path::new(&launch.socket)).map_err(failed("making the sandbox's socket"))?;
+
+    let stdio = Descriptors { null, log, listening, info: info_write, status: status_write };
+    match fork() {
+        Err(errno) => {
+            let _ = unlink(&launch.socket);
+            Err(failed("forking")(errno))
+        }
+        Ok(Forked::Child) => plan.run(&stdio),
+        Ok(Forked::Parent(pid)) => {
+            let start_time = process::stat(pid.as_raw_nonzero().get()).map_or(0, |stat| stat.start_time);
+            // Whoever finds the directory without any record can find the process.
+            let _ = write(&stdio.log, format!("launched {} {start_time}\n", pid.as_raw_nonzero()).as_bytes());
+            Ok(Starting {
+                sandbox: launch.sandbox,
+                pid,
+                start_time,
+                status: status_read,
+                info: info_read,
+                socket: launch.socket,
+            })
+        }
+    }
+}
+
+impl Starting {
+    /// To be asked when `status` is readable: did the program start?
+    pub fn outcome(&self) -> Result<(), Failure> {
+        let mut told = String::new();
+        let copy =
+            rustix::io::dup(&self.status).map_err(|errno| Failure::errno("SANDBOX_FAILED", "starting", errno))?;
+        let _ = std::fs::File::from(copy).take(512).read_to_string(&mut told);
+        if told.is_empty() {
+            return Ok(());
+        }
+        let _ = unlink(&self.socket);
+        let (errno, doing) = told.split_once(' ').unwrap_or(("0", &told));
+        Err(Failure::errno("SANDBOX_FAILED", doing, Errno::from_raw_os_error(errno.parse().unwrap_or(5))))
+    }
+}
+
+struct Descriptors {
+    null: OwnedFd,
+    log: OwnedFd,
+    listening: OwnedFd,
+    info: Option<OwnedFd>,
+    status: OwnedFd,
+}
+
+/// Everything the child needs, prepared before the fork.
+struct Plan {
+    argv: Vec<CString>,
+    env: Vec<CString>,
+    wants_info: bool,
+    cgroups: Vec<String>,
+    guest: String,
+    uid: u32,
+    gid: u32,
+}
+
+impl Plan {
+    fn new(launch: &Launch) -> Result<Self, Failure> {
+        let guest = if launch.uid == 0 { launch.guest.clone() } else { reach::guest_path()? };
+        let fill = |word: &String| {
+            word.replace("{socket}", &LISTENING.to_string())
+                .replace("{info}", &INFO.to_string())
+                .replace("{guest}", &guest)
+        };
+        let text = |word: String| CString::new(word).map_err(|_| Failure::new("INVALID_INPUT", "a NUL in an argument"));
+        Ok(Self {
+            argv: launch.argv.iter().map(fill).map(text).collect::<Result<_, _>>()?,
+            env: launch.env.iter().cloned().map(text).collect::<Result<_, _>>()?,
+            wants_info: launch.argv.iter().any(|word| word.contains("{info}")),
+            cgroups: launch.cgroups.clone(),
+            guest: launch.guest.clone(),
+            uid: launch.uid,
+            gid: launch.gid,
+        })
+    }
+
+    /// In the child.
+    fn run(&self, descriptors: &Descriptors) -> ! {
+        match self.settle().and_then(|()| arrange(descriptors).map_err(at("arranging descriptors"))) {
+            Err(failed) => tell(descriptors.status.as_fd(), failed),
+            Ok(status) => match self.drop_privileges() {
+                Err(failed) => tell(status.as_fd(), failed),
+                Ok(()) => {
+                    let errno = exec(&self.argv[0], &self.argv, &self.env);
+                    tell(status.as_fd(), ("starting the sandbox's program", errno));
+                }
+            },
+        }
+        exit_now(70)
+    }
+
+    /// What needs the keeper's own rights and descriptors.
+    fn settle(&self) -> Result<(), Failed> {
+        setsid().map_err(at("starting a session"))?;
+        for file in &self.cgroups {
+            join_cgroup(file).map_err(at("joining a cgroup"))?;
+        }
+        if self.uid != 0 {
+            reach::make_reachable(Path::new(&self.guest)).map_err(at("making the guest binary reachable"))?;
+        }
+        setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })
+            .map_err(at("forbidding core dumps"))?;
+        umask(Mode::from_raw_mode(0o022));
+        chdir("/").map_err(at("changing to /"))?;
+        reset_signals();
+        Ok(())
+    }
+
+    fn drop_privileges(&self) -> Result<(), Failed> {
+        if self.uid == 0 {
+            return Ok(());
+        }
+        let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
+        set_thread_groups(&[]).map_err(at("clearing groups"))?;
+        set_thread_res_gid(gid, gid, gid).map_err(at("changing the group"))?;
+        set_thread_res_uid(uid, uid, uid).map_err(at("changing the user"))
+    }
+}
+
+/// What was being done, and what came of it.
+type Failed = (&'static str, Errno);
+
+fn at(doing: &'static str) -> impl Fn(Errno) -> Failed {
+    move |errno| (doing, errno)
+}
+
+fn tell(status: BorrowedFd, (doing, errno): Failed) {
+    let _ = write(status, format!("{} {doing}", errno.raw_os_error()).as_bytes());
+}
+
+/// "0" is the writer itself, in both versions of cgroups.
+fn join_cgroup(file: &str) -> Result<(), Errno> {
+    let procs = open(file, OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    write(&procs, b"0").map(drop)
+}
+
+/// Only 0–2, the listening socket and the two reports remain. Returns the status report, which closes
+/// itself when the program starts; the program closes the other one.
+fn arrange(descriptors: &Descriptors) -> Result<OwnedFd, Errno> {
+    // First all out of the way, so that no number is overwritten while it is still needed.
+    let aside = |fd: &OwnedFd| fcntl_dupfd_cloexec(fd, 16);
+    let null = aside(&descriptors.null)?;
+    let log = aside(&descriptors.log)?;
+    let listening = aside(&descriptors.listening)?;
+    let status = aside(&descriptors.status)?;
+    let info = descriptors.info.as_ref().map(aside).transpose()?;
+    place_descriptor(&null, 0)?;
+    place_descriptor(&log, 1)?;
+    place_descriptor(&log, 2)?;
+    place_descriptor(&listening, LISTENING)?;
+    let placed = place_closing(&status, STATUS)?;
+    if let Some(info) = &info {
+        place_descriptor(info, INFO)?;
+    }
+    let first_unused = if info.is_some() { INFO + 1 } else { INFO };
+    drop((null, log, listening, status, info));
+    close_from(first_unused as u32)?;
+    Ok(placed)
+}

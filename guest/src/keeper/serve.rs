@@ -1,0 +1,268 @@
+//! The keeper's loop: one thread, everything by readiness.
+
+use std::{
+    collections::HashMap,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    rc::Rc,
+    time::Instant,
+};
+
+use rustix::{
+    event::epoll::EventFlags,
+    io::{Errno, ioctl_fionbio, read, write},
+    process::{WaitOptions, waitpid},
+    stdio::{stdin, stdout},
+};
+
+use super::{
+    attach::attach,
+    events::Events,
+    failure::Failure,
+    identify::identify,
+    launch::{self, Starting},
+    tree::{remove_tree, tree_size},
+    watch::Watched,
+    wire::{Inbox, framed},
+    worker::Worker,
+};
+use crate::proto::keeper::{
+    Adopt, Adopted, KeeperReply, KeeperRequest, Launch, Launched, keeper_reply::Reply, keeper_request::Request,
+};
+
+/// What the loop waits for.
+enum Waiting {
+    Requests,
+    RoomForReplies,
+    Worker(Worker),
+    Starting(u32, Starting),
+    /// The driver's program says here which process is the sandbox's PID 1.
+    Init(String, OwnedFd),
+    /// The end of this sandbox's outer process.
+    End(String, Rc<OwnedFd>),
+}
+
+impl AsFd for Waiting {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Requests => stdin(),
+            Self::RoomForReplies => stdout(),
+            Self::Worker(worker) => worker.pipe.as_fd(),
+            Self::Starting(_, starting) => starting.status.as_fd(),
+            Self::Init(_, pipe) => pipe.as_fd(),
+            Self::End(_, process) => process.as_fd(),
+        }
+    }
+}
+
+pub struct Keeper {
+    events: Events<Waiting>,
+    inbox: Inbox,
+    outbox: Vec<u8>,
+    sandboxes: HashMap<String, Watched>,
+}
+
+impl Keeper {
+    pub fn new() -> Result<Self, Errno> {
+        ioctl_fionbio(stdin(), true)?;
+        ioctl_fionbio(stdout(), true)?;
+        let mut events = Events::new()?;
+        events.add(Waiting::Requests, EventFlags::IN)?;
+        Ok(Self { events, inbox: Inbox::default(), outbox: Vec::new(), sandboxes: HashMap::new() })
+    }
+
+    /// Until the daemon closes its end; the sandboxes live on.
+    pub fn run(&mut self) -> Result<(), Errno> {
+        loop {
+            let deadline = self.sandboxes.values().filter_map(Watched::outer_deadline).min();
+            for waiting in self.events.wait(deadline)? {
+                match waiting {
+                    Waiting::Requests => {
+                        if !self.read_requests()? {
+                            return Ok(());
+                        }
+                    }
+                    Waiting::RoomForReplies => self.flush()?,
+                    Waiting::Worker(worker) => self.hear(worker)?,
+                    Waiting::Starting(id, starting) => self.started(id, starting)?,
+                    Waiting::Init(sandbox, pipe) => self.learn_init(&sandbox, &pipe),
+                    Waiting::End(sandbox, _) => self.ended(&sandbox)?,
+                }
+            }
+            let now = Instant::now();
+            for watched in self.sandboxes.values_mut().filter(|it| it.outer_deadline().is_some_and(|at| at <= now)) {
+                watched.kill_outer();
+            }
+        }
+    }
+
+    /// False when the daemon is gone, or says what no daemon would.
+    fn read_requests(&mut self) -> Result<bool, Errno> {
+        let mut buffer = [0; 16384];
+        match read(stdin(), &mut buffer) {
+            Ok(0) | Err(Errno::CONNRESET) => return Ok(false),
+            Ok(count) => self.inbox.push(&buffer[..count]),
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+        loop {
+            match self.inbox.next_request() {
+                Ok(Some(request)) => self.handle(request)?,
+                Ok(None) => break,
+                Err(why) => {
+                    eprintln!("caisson keeper: {why}");
+                    return Ok(false);
+                }
+            }
+        }
+        self.events.add(Waiting::Requests, EventFlags::IN)?;
+        Ok(true)
+    }
+
+    fn handle(&mut self, KeeperRequest { id, request }: KeeperRequest) -> Result<(), Errno> {
+        match request {
+            None => self.fail(id, Failure::new("INVALID_INPUT", "the request is of no known kind")),
+            Some(Request::Launch(launch)) => self.launch(id, launch),
+            Some(Request::Adopt(adopt)) => self.adopt(id, adopt),
+            Some(Request::Kill(kill)) => self.kill(id, &kill.sandbox),
+            Some(Request::Attach(request)) => self.work(id, || attach(&request)),
+            Some(Request::RemoveTree(request)) => self.work(id, || remove_tree(&request.path)),
+            Some(Request::TreeSize(request)) => self.work(id, || tree_size(&request.path)),
+            Some(Request::Identify(_)) => self.work(id, identify),
+        }
+    }
+
+    fn launch(&mut self, id: u32, launch: Launch) -> Result<(), Errno> {
+        if self.sandboxes.contains_key(&launch.sandbox) {
+            return self.fail(id, Failure::new("INVALID_INPUT", "a sandbox of that name is running"));
+        }
+        match launch::begin(launch) {
+            Err(failure) => self.fail(id, failure),
+            Ok(starting) => self.events.add(Waiting::Starting(id, starting), EventFlags::IN),
+        }
+    }
+
+    fn started(&mut self, id: u32, starting: Starting) -> Result<(), Errno> {
+        if let Err(failure) = starting.outcome() {
+            let _ = waitpid(Some(starting.pid), WaitOptions::empty());
+            return self.fail(id, failure);
+        }
+        let Starting { sandbox, pid, start_time, info, .. } = starting;
+        self.watch(Watched::launched(sandbox.clone(), pid)?)?;
+        if let Some(pipe) = info {
+            self.events.add(Waiting::Init(sandbox, pipe), EventFlags::IN)?;
+        }
+        self.answer(id, Reply::Launched(Launched { pid: pid.as_raw_nonzero().get() as u32, start_time }))
+    }
+
+    /// Bubblewrap writes a small JSON object at once; the rest of it does not matter here.
+    fn learn_init(&mut self, sandbox: &str, pipe: &OwnedFd) {
+        let mut buffer = [0; 4096];
+        let count = read(pipe, &mut buffer).unwrap_or(0);
+        if let (Some(init), Some(watched)) = (child_pid(&buffer[..count]), self.sandboxes.get_mut(sandbox)) {
+            watched.set_init(init);
+        }
+    }
+
+    fn adopt(&mut self, id: u32, adopt: Adopt) -> Result<(), Errno> {
+        let known = self.sandboxes.get(&adopt.sandbox).map(|watched| watched.number() == adopt.pid as i32);
+        let alive = match known {
+            Some(same) => same,
+            None => match Watched::adopted(adopt.sandbox, adopt.pid as i32, adopt.start_time) {
+                None => false,
+                Some(watched) => self.watch(watched).map(|()| true)?,
+            },
+        };
+        self.answer(id, Reply::Adopted(Adopted { alive }))
+    }
+
+    fn watch(&mut self, watched: Watched) -> Result<(), Errno> {
+        self.events.add(Waiting::End(watched.sandbox.clone(), watched.outer()), EventFlags::IN)?;
+        self.sandboxes.insert(watched.sandbox.clone(), watched);
+        Ok(())
+    }
+
+    fn kill(&mut self, id: u32, sandbox: &str) -> Result<(), Errno> {
+        match self.sandboxes.get_mut(sandbox) {
+            None => self.fail(id, Failure::new("SANDBOX_NOT_FOUND", "no such sandbox is running")),
+            Some(watched) => {
+                watched.kill(id);
+                Ok(())
+            }
+        }
+    }
+
+    /// Said to everybody who asked for it, and once without being asked.
+    fn ended(&mut self, sandbox: &str) -> Result<(), Errno> {
+        let Some(watched) = self.sandboxes.remove(sandbox) else { return Ok(()) };
+        let (ended, askers) = watched.end();
+        for id in [0].into_iter().chain(askers) {
+            self.answer(id, Reply::Ended(ended.clone()))?;
+        }
+        Ok(())
+    }
+
+    fn work(&mut self, id: u32, work: impl FnOnce() -> Result<Reply, Failure>) -> Result<(), Errno> {
+        match Worker::start(id, work) {
+            Err(errno) => self.fail(id, Failure::errno("UNAVAILABLE", "starting a worker", errno)),
+            Ok(worker) => self.events.add(Waiting::Worker(worker), EventFlags::IN),
+        }
+    }
+
+    fn hear(&mut self, mut worker: Worker) -> Result<(), Errno> {
+        match worker.hear() {
+            Some(reply) => {
+                self.send(&reply)?;
+                self.events.add(Waiting::Worker(worker), EventFlags::IN)
+            }
+            None => match worker.end() {
+                Ok(()) => Ok(()),
+                Err(failure) => self.fail(worker.id, failure),
+            },
+        }
+    }
+
+    fn fail(&mut self, id: u32, failure: Failure) -> Result<(), Errno> {
+        self.send(&framed(&failure.reply(id)))
+    }
+
+    fn answer(&mut self, id: u32, reply: Reply) -> Result<(), Errno> {
+        self.send(&framed(&KeeperReply { id, failure: None, reply: Some(reply) }))
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<(), Errno> {
+        let waits_for_room = !self.outbox.is_empty();
+        self.outbox.extend_from_slice(bytes);
+        if waits_for_room { Ok(()) } else { self.flush() }
+    }
+
+    fn flush(&mut self) -> Result<(), Errno> {
+        while !self.outbox.is_empty() {
+            match write(stdout(), &self.outbox) {
+                Ok(count) => drop(self.outbox.drain(..count)),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return self.events.add(Waiting::RoomForReplies, EventFlags::OUT),
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn child_pid(info: &[u8]) -> Option<i32> {
+    let text = std::str::from_utf8(info).ok()?;
+    let (_, after) = text.split_once("\"child-pid\"")?;
+    let digits = after.trim_start_matches([':', ' ', '\n']);
+    digits[..digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len())].parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::child_pid;
+
+    #[test]
+    fn the_child_is_found_in_what_bubblewrap_says() {
+        assert_eq!(child_pid(b"{\n    \"child-pid\": 4711,\n    \"cgroup-namespace\": 1\n}\n"), Some(4711));
+        assert_eq!(child_pid(b"{}"), None);
+        assert_eq!(child_pid(b""), None);
+    }
+}

@@ -1,0 +1,89 @@
+//! Work that may block or must not touch the keeper itself is done by a forked child that writes
+//! its reply into a pipe and ends.
+
+use std::os::fd::OwnedFd;
+
+use rustix::{
+    io::{Errno, read, write},
+    pipe::{PipeFlags, pipe_with},
+    process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, waitpid},
+};
+
+use super::{
+    failure::Failure,
+    wire::{Inbox, framed},
+};
+use crate::{
+    proto::keeper::{KeeperReply, keeper_reply::Reply},
+    sys::{launching::place_descriptor, worker},
+};
+
+pub struct Worker {
+    /// The request it works on.
+    pub id: u32,
+    pub pipe: OwnedFd,
+    pid: Pid,
+    inbox: Inbox,
+    answered: bool,
+}
+
+impl Worker {
+    pub fn start(id: u32, work: impl FnOnce() -> Result<Reply, Failure>) -> Result<Self, Errno> {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+        match worker::fork()? {
+            worker::Forked::Parent(pid) => Ok(Self { id, pipe: read, pid, inbox: Inbox::default(), answered: false }),
+            worker::Forked::Child => {
+                run(id, write, work);
+                worker::exit_now(0)
+            }
+        }
+    }
+
+    /// To be called when the pipe is ready: bytes for the daemon (none yet, if the reply is not whole),
+    /// or nothing more at all.
+    pub fn hear(&mut self) -> Option<Vec<u8>> {
+        let mut buffer = [0; 16384];
+        match read(&self.pipe, &mut buffer) {
+            Ok(0) => return None,
+            Ok(count) => self.inbox.push(&buffer[..count]),
+            Err(Errno::INTR) => {}
+            Err(_) => return None,
+        }
+        match self.inbox.next() {
+            Ok(Some(reply)) if !self.answered => {
+                self.answered = true;
+                Some([&(reply.len() as u32).to_le_bytes(), reply].concat())
+            }
+            Ok(_) => Some(Vec::new()),
+            Err(_) => None,
+        }
+    }
+
+    /// To be called after the last word: an error if there was none.
+    pub fn end(&self) -> Result<(), Failure> {
+        let _ = waitpid(Some(self.pid), WaitOptions::empty());
+        if self.answered { Ok(()) } else { Err(Failure::new("INTERNAL", "the keeper's worker died")) }
+    }
+}
+
+/// A worker holds nothing of the keeper's but the pipe to it, and dies with it.
+fn run(id: u32, pipe: OwnedFd, work: impl FnOnce() -> Result<Reply, Failure>) {
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    if place_descriptor(&pipe, 1).is_err() || worker::close_from(3).is_err() {
+        return;
+    }
+    std::mem::forget(pipe);
+    let reply = match work() {
+        Ok(reply) => KeeperReply { id, failure: None, reply: Some(reply) },
+        Err(failure) => failure.reply(id),
+    };
+    let bytes = framed(&reply);
+    let mut rest = bytes.as_slice();
+    while !rest.is_empty() {
+        match write(rustix::stdio::stdout(), rest) {
+            Ok(count) => rest = &rest[count..],
+            Err(Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+}
