@@ -22,11 +22,12 @@ use super::{
     sources::{Prepared, Preparer},
 };
 use crate::{
+    frame::{Broken, HEADER_BYTES, Header, Kind, push_control},
     proto::{
         keeper::{Attach, Attached, keeper_reply::Reply},
         link::{GuestControl, HostControl, HostHello, Mounts, guest_control, host_control, host_hello::Role},
     },
-    rules::{LINK_FRAME_BYTES, LINK_VERSION},
+    rules::LINK_VERSION,
     sys::namespaces::unshare,
 };
 
@@ -35,8 +36,6 @@ const MAX_SOURCES: usize = 253;
 /// A guest answers in a fraction of a millisecond; one that does not is lost.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-const HEADER_BYTES: usize = 12;
-const TYPE_CONTROL: u8 = 1;
 const HELLO: u32 = 1;
 const MOUNTS: u32 = 2;
 
@@ -105,23 +104,20 @@ fn hand_over(stream: &mut UnixStream, prepared: &[Prepared]) -> Result<(), Failu
 }
 
 fn control(id: u32, message: host_control::Message) -> Vec<u8> {
-    let payload = HostControl { id, message: Some(message) }.encode_to_vec();
-    let mut frame = Vec::with_capacity(HEADER_BYTES + payload.len());
-    frame.extend_from_slice(&(payload.len() as u32).to_le_bytes());
-    frame.extend_from_slice(&[0, 0, 0, 0, TYPE_CONTROL, 0, 0, 0]);
-    frame.extend_from_slice(&payload);
+    let mut frame = Vec::new();
+    push_control(&mut frame, &HostControl { id, message: Some(message) });
     frame
 }
 
 fn read_control(stream: &mut UnixStream) -> std::io::Result<GuestControl> {
-    let broken = || std::io::Error::other("the guest broke the rules of the link");
+    let broken = |_: Broken| std::io::Error::other("the guest broke the rules of the link");
     let mut header = [0; HEADER_BYTES];
     stream.read_exact(&mut header)?;
-    let length = u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize;
-    if length > LINK_FRAME_BYTES || header[4..] != [0, 0, 0, 0, TYPE_CONTROL, 0, 0, 0] {
-        return Err(broken());
+    let header = Header::decode(&header).map_err(broken)?;
+    if header.kind != Kind::Control {
+        return Err(broken(Broken("only answers are expected")));
     }
-    let mut payload = vec![0; length];
+    let mut payload = vec![0; header.length];
     stream.read_exact(&mut payload)?;
-    GuestControl::decode(payload.as_slice()).map_err(|_| broken())
+    GuestControl::decode(payload.as_slice()).map_err(|_| broken(Broken("not a control message")))
 }

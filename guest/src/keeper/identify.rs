@@ -10,6 +10,7 @@ use rustix::{
 
 use super::failure::Failure;
 use crate::{
+    build_id::BUILD_ID,
     proto::keeper::{Identity, keeper_reply::Reply},
     sys::namespaces::{landlock_abi, unshare},
 };
@@ -22,7 +23,7 @@ pub fn identify() -> Result<Reply, Failure> {
     let uid = rustix::process::geteuid();
     let tried = try_user_namespace(uid.is_root());
     Ok(Reply::Identity(Identity {
-        build: env!("CARGO_PKG_VERSION").into(),
+        build: BUILD_ID.into(),
         uid: uid.as_raw(),
         can_change_uid: uid.is_root() && !matches!(&tried, Err((DROPPING, _))),
         landlock_abi: landlock_abi(),

@@ -29,6 +29,9 @@ use crate::proto::keeper::{
     Adopt, Adopted, KeeperReply, KeeperRequest, Launch, Launched, keeper_reply::Reply, keeper_request::Request,
 };
 
+/// What a driver's program says about itself is a few numbers.
+const MAX_INFO_BYTES: usize = 65536;
+
 /// What the loop waits for.
 enum Waiting {
     Requests,
@@ -36,7 +39,7 @@ enum Waiting {
     Worker(Worker),
     Starting(u32, Starting),
     /// The driver's program says here which process is the sandbox's PID 1.
-    Init(String, OwnedFd),
+    Init(String, OwnedFd, Vec<u8>),
     /// The end of this sandbox's outer process.
     End(String, Rc<OwnedFd>),
 }
@@ -48,7 +51,7 @@ impl AsFd for Waiting {
             Self::RoomForReplies => stdout(),
             Self::Worker(worker) => worker.pipe.as_fd(),
             Self::Starting(_, starting) => starting.status.as_fd(),
-            Self::Init(_, pipe) => pipe.as_fd(),
+            Self::Init(_, pipe, _) => pipe.as_fd(),
             Self::End(_, process) => process.as_fd(),
         }
     }
@@ -84,7 +87,7 @@ impl Keeper {
                     Waiting::RoomForReplies => self.flush()?,
                     Waiting::Worker(worker) => self.hear(worker)?,
                     Waiting::Starting(id, starting) => self.started(id, starting)?,
-                    Waiting::Init(sandbox, pipe) => self.learn_init(&sandbox, &pipe),
+                    Waiting::Init(sandbox, pipe, heard) => self.learn_init(sandbox, pipe, heard)?,
                     Waiting::End(sandbox, _) => self.ended(&sandbox)?,
                 }
             }
@@ -149,18 +152,23 @@ impl Keeper {
         let Starting { sandbox, pid, start_time, info, .. } = starting;
         self.watch(Watched::launched(sandbox.clone(), pid)?)?;
         if let Some(pipe) = info {
-            self.events.add(Waiting::Init(sandbox, pipe), EventFlags::IN)?;
+            self.events.add(Waiting::Init(sandbox, pipe, Vec::new()), EventFlags::IN)?;
         }
         self.answer(id, Reply::Launched(Launched { pid: pid.as_raw_nonzero().get() as u32, start_time }))
     }
 
-    /// Bubblewrap writes a small JSON object at once; the rest of it does not matter here.
-    fn learn_init(&mut self, sandbox: &str, pipe: &OwnedFd) {
+    /// Bubblewrap writes a small JSON object in pieces, and must be heard to the end of it.
+    fn learn_init(&mut self, sandbox: String, pipe: OwnedFd, mut heard: Vec<u8>) -> Result<(), Errno> {
         let mut buffer = [0; 4096];
-        let count = read(pipe, &mut buffer).unwrap_or(0);
-        if let (Some(init), Some(watched)) = (child_pid(&buffer[..count]), self.sandboxes.get_mut(sandbox)) {
+        let count = read(&pipe, &mut buffer).unwrap_or(0);
+        heard.extend_from_slice(&buffer[..count]);
+        if count > 0 && heard.len() < MAX_INFO_BYTES {
+            return self.events.add(Waiting::Init(sandbox, pipe, heard), EventFlags::IN);
+        }
+        if let (Some(init), Some(watched)) = (child_pid(&heard), self.sandboxes.get_mut(&sandbox)) {
             watched.set_init(init);
         }
+        Ok(())
     }
 
     fn adopt(&mut self, id: u32, adopt: Adopt) -> Result<(), Errno> {

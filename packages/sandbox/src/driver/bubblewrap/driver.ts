@@ -1,0 +1,75 @@
+import { Tier } from "@caisson/contract";
+import { CaissonError } from "@caisson/contract/errors";
+import type { Keeper } from "../../keeper/index.ts";
+import type { Driver, Launched, LaunchRecord, LaunchSpec, Probe } from "../driver.ts";
+import { adoptBubblewrap, launchBubblewrap } from "./launch.ts";
+import { type Ground, probeGround } from "./probe.ts";
+import { UidPool } from "./uids.ts";
+
+export interface BubblewrapOptions {
+  keeper: Keeper;
+  /** The guest binary on the host. */
+  guest: string;
+}
+
+/** Namespaces by bubblewrap: no root, no service, a few milliseconds. */
+export class BubblewrapDriver implements Driver {
+  readonly name = "bubblewrap";
+  readonly tier = Tier.CONTAINER;
+  readonly capabilities = ["overlay"];
+  readonly #options: BubblewrapOptions;
+  readonly #uids = new UidPool();
+  #probing: ReturnType<typeof probeGround> | undefined;
+
+  constructor(options: BubblewrapOptions) {
+    this.#options = options;
+  }
+
+  async probe(): Promise<Probe> {
+    return (await this.#probeGround()).probe;
+  }
+
+  async launch(spec: LaunchSpec): Promise<Launched> {
+    const ground = await this.#usableGround();
+    const context = { ...this.#options, ground };
+    if (!ground.dropsRoot) return await launchBubblewrap(context, spec, 0);
+    const uid = await this.#uids.take();
+    try {
+      const launched = await launchBubblewrap(context, spec, uid);
+      launched.ended.then(() => this.#uids.release(uid));
+      return launched;
+    } catch (thrown) {
+      this.#uids.release(uid);
+      throw thrown;
+    }
+  }
+
+  async adopt(sandboxId: string, record: LaunchRecord): Promise<Launched | undefined> {
+    this.#uids.reserve(record.uid);
+    const launched = await adoptBubblewrap(this.#options.keeper, sandboxId, record);
+    if (launched === undefined) this.#uids.release(record.uid);
+    else launched.ended.then(() => this.#uids.release(record.uid));
+    return launched;
+  }
+
+  /** A good answer holds for the daemon's life; a bad one may have been mended by the next time. */
+  #probeGround(): ReturnType<typeof probeGround> {
+    this.#probing ??= probeGround(this.#options.keeper).then(
+      (result) => {
+        if (!result.probe.usable) this.#probing = undefined;
+        return result;
+      },
+      (thrown) => {
+        this.#probing = undefined;
+        throw thrown;
+      },
+    );
+    return this.#probing;
+  }
+
+  async #usableGround(): Promise<Ground> {
+    const { probe, ground } = await this.#probeGround();
+    if (ground !== undefined) return ground;
+    throw new CaissonError("NO_DRIVER", `bubblewrap: ${probe.reason}${probe.fix ? ` (${probe.fix})` : ""}`);
+  }
+}

@@ -1,0 +1,126 @@
+import { open } from "node:fs/promises";
+import type { Duplex } from "node:stream";
+import { CaissonError } from "@caisson/contract/errors";
+import type { Ended } from "@caisson/contract/keeper";
+import { connectSocket } from "../../keeper/connect.ts";
+import type { Keeper, Kept } from "../../keeper/index.ts";
+import type { Attachment, Launched, LaunchRecord, LaunchSpec, MountSource } from "../driver.ts";
+import { bubblewrapArgv } from "./argv.ts";
+import { bubblewrapMechanisms } from "./mechanisms.ts";
+import type { Ground } from "./probe.ts";
+
+/** What the launch log may add to a sentence. */
+const quotedLogBytes = 400;
+
+export interface LaunchContext {
+  keeper: Keeper;
+  /** The guest binary on the host. */
+  guest: string;
+  ground: Ground;
+}
+
+/** Starts a sandbox under a uid (0: the daemon's own, which is not root). */
+export async function launchBubblewrap(
+  context: LaunchContext,
+  spec: LaunchSpec,
+  uid: number,
+): Promise<Launched> {
+  if (spec.image !== "host") {
+    throw new CaissonError("INVALID_INPUT", `the bubblewrap driver has no image "${spec.image}"`);
+  }
+  const { keeper, guest, ground } = context;
+  const socket = `${spec.dir}/link.sock`;
+  const log = `${spec.dir}/launch.log`;
+  const kept = await keeper.launch({
+    sandbox: spec.sandboxId,
+    argv: bubblewrapArgv(ground.bwrap, ground.hostRoot),
+    env: [],
+    socket,
+    uid,
+    gid: uid,
+    cgroups: spec.cgroups,
+    guest,
+    log,
+  });
+  return new BubblewrapSandbox(keeper, spec.sandboxId, kept, {
+    driver: "bubblewrap",
+    pid: kept.pid,
+    startTime: Number(kept.startTime),
+    uid: uid === 0 ? (process.getuid?.() ?? 0) : uid,
+    gid: uid === 0 ? (process.getgid?.() ?? 0) : uid,
+    socket,
+  });
+}
+
+/** Finds a sandbox again by its record. */
+export async function adoptBubblewrap(
+  keeper: Keeper,
+  sandboxId: string,
+  record: LaunchRecord,
+): Promise<Launched | undefined> {
+  const kept = await keeper.adopt(sandboxId, { pid: record.pid, startTime: BigInt(record.startTime) });
+  return kept && new BubblewrapSandbox(keeper, sandboxId, kept, record);
+}
+
+class BubblewrapSandbox implements Launched {
+  readonly record: LaunchRecord;
+  readonly ended: Promise<string>;
+  readonly #keeper: Keeper;
+  readonly #sandboxId: string;
+
+  constructor(keeper: Keeper, sandboxId: string, kept: Kept, record: LaunchRecord) {
+    this.record = record;
+    this.#keeper = keeper;
+    this.#sandboxId = sandboxId;
+    this.ended = kept.ended.then((ended) => describeEnd(ended, record.socket));
+  }
+
+  connect(): Promise<Duplex> {
+    return connectSocket(this.record.socket);
+  }
+
+  kill(): Promise<void> {
+    return this.#keeper.kill(this.#sandboxId);
+  }
+
+  async attach(sources: MountSource[]): Promise<Attachment[]> {
+    const { socket, uid, gid } = this.record;
+    return await this.#keeper.attach({ socket, sources, ...(this.#dropsRoot ? { uid, gid } : {}) });
+  }
+
+  mechanisms() {
+    return bubblewrapMechanisms(this.#dropsRoot);
+  }
+
+  get #dropsRoot(): boolean {
+    return this.record.uid !== process.getuid?.();
+  }
+}
+
+/** One sentence for people: bubblewrap's own words where it failed, else the step of the guest's that did. */
+async function describeEnd(ended: Pick<Ended, "code" | "signal">, socket: string): Promise<string> {
+  if (ended.signal !== 0) return `the sandbox's outer process was killed by signal ${ended.signal}`;
+  if (ended.code === 0) return "the guest left by itself";
+  if (ended.code < 0) return "the sandbox is gone";
+  const words = await readLog(socket.replace(/link\.sock$/, "launch.log"));
+  return `the sandbox ended with code ${ended.code}${words === "" ? "" : `: ${words}`}`;
+}
+
+/** The log's end without the keeper's own line; read in a bounded way. */
+async function readLog(path: string): Promise<string> {
+  try {
+    await using file = await open(path, "r");
+    const { size } = await file.stat();
+    const { buffer, bytesRead } = await file.read({
+      buffer: Buffer.alloc(quotedLogBytes),
+      position: Math.max(0, size - quotedLogBytes),
+    });
+    return buffer
+      .toString("utf8", 0, bytesRead)
+      .replace(/^launched [0-9]+ [0-9]+\n/, "")
+      .replace(/[\p{Cc}\s]+/gu, " ")
+      .trim();
+  } catch {
+    return "";
+  }
+}

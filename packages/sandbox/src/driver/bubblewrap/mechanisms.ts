@@ -1,0 +1,22 @@
+import { create } from "@bufbuild/protobuf";
+import { type Mechanism, MechanismSchema, MechanismState } from "@caisson/contract";
+
+/** What bubblewrap and the keeper enforce by themselves; the guest reports what it does when it seals. */
+export function bubblewrapMechanisms(dropsRoot: boolean): Mechanism[] {
+  const identity = dropsRoot
+    ? "an unused uid per sandbox, dropped to before bubblewrap"
+    : "the daemon's own uid, which is not root";
+  return [
+    ...["user", "pid", "network", "ipc", "uts", "cgroup", "mount"].map((kind) =>
+      enforced(`namespace.${kind}`),
+    ),
+    enforced("root", "a private tmpfs; of the host only programs, libraries and parts of /etc, read-only"),
+    enforced("devices", "null, zero, full, random, urandom, tty and private terminals"),
+    { ...enforced("uid", identity), by: dropsRoot ? "setresuid" : "daemon" },
+    { ...enforced("environment", "nothing of the host's"), by: "execve" },
+  ];
+}
+
+function enforced(name: string, detail = ""): Mechanism {
+  return create(MechanismSchema, { name, state: MechanismState.ENFORCED, by: "bwrap", detail });
+}

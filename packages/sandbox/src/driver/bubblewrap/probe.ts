@@ -1,0 +1,72 @@
+import { execFile } from "node:child_process";
+import { access, constants } from "node:fs/promises";
+import { release } from "node:os";
+import type { Keeper } from "../../keeper/index.ts";
+import type { Probe } from "../driver.ts";
+import { trialArgv } from "./argv.ts";
+import { type HostEntry, readHostRoot } from "./host-root.ts";
+import { explainNamespaces, explainTrial } from "./obstacles.ts";
+
+/** What a usable host has. */
+export interface Ground {
+  bwrap: string;
+  hostRoot: HostEntry[];
+  /** The daemon is root: each sandbox gets a uid of its own. */
+  dropsRoot: boolean;
+}
+
+/** Any uid that is nobody's, for a trial as root. */
+const trialUid = 0x6bff_ffff;
+
+/** Is bubblewrap usable here? By really starting one, since every part of it can be forbidden. */
+export async function probeGround(keeper: Keeper): Promise<{ probe: Probe; ground?: Ground }> {
+  if (process.platform !== "linux") return unusable("bubblewrap needs Linux");
+  const [major = 0, minor = 0] = release().split(".").map(Number);
+  if (major < 5 || (major === 5 && minor < 12)) {
+    return unusable(
+      `Linux ${release()} cannot hand mounts into a sandbox`,
+      "upgrade the kernel to 5.12 or newer (Debian: sudo apt-get install linux-image-amd64)",
+    );
+  }
+  const bwrap = await findProgram("bwrap");
+  if (bwrap === undefined) return unusable("bubblewrap is not installed", installCommand());
+  const identity = await keeper.identity();
+  if (!identity.userNamespaces) return { probe: explainNamespaces(identity.userNamespacesReason) };
+  const hostRoot = await readHostRoot();
+  const dropsRoot = identity.uid === 0;
+  const words = await trial(trialArgv(bwrap, hostRoot), dropsRoot);
+  if (words !== undefined) return { probe: explainTrial(words) };
+  return { probe: { usable: true }, ground: { bwrap, hostRoot, dropsRoot } };
+}
+
+function unusable(reason: string, fix?: string): { probe: Probe } {
+  return { probe: { usable: false, reason, ...(fix === undefined ? {} : { fix }) } };
+}
+
+/** Resolves with bubblewrap's words when it failed. */
+function trial(argv: string[], dropsRoot: boolean): Promise<string | undefined> {
+  const identity = dropsRoot ? { uid: trialUid, gid: trialUid } : {};
+  const options = { timeout: 10_000, maxBuffer: 65_536, cwd: "/", env: {}, ...identity };
+  return new Promise((resolve) => {
+    execFile(argv[0] as string, argv.slice(1), options, (error, _stdout, stderr) => {
+      resolve(error === null ? undefined : stderr.trim() || error.message);
+    });
+  });
+}
+
+/** Where administrators put programs: a sandbox must not be started by what some PATH leads to. */
+async function findProgram(name: string): Promise<string | undefined> {
+  for (const directory of ["/usr/bin", "/usr/local/bin", "/bin", "/run/current-system/sw/bin"]) {
+    const path = `${directory}/${name}`;
+    const executable = await access(path, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (executable) return path;
+  }
+  return undefined;
+}
+
+function installCommand(): string {
+  return process.getuid?.() === 0 ? "apt-get install -y bubblewrap" : "sudo apt-get install -y bubblewrap";
+}

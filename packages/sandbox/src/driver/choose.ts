@@ -1,0 +1,51 @@
+import { Tier } from "@caisson/contract";
+import { CaissonError } from "@caisson/contract/errors";
+import type { Driver } from "./driver.ts";
+
+/** What a sandbox asks for. */
+export interface DriverWish {
+  /** The least isolation that is acceptable; unspecified means container. */
+  minimumTier: Tier;
+  /** A driver by name, or empty. */
+  driver: string;
+}
+
+/**
+ * The fastest usable driver at or above the minimum tier, or the one that was named if it is. Never one
+ * below: where there is none, the error says why of each.
+ *
+ * @param drivers all there are, the fastest of each tier first
+ */
+export async function chooseDriver(drivers: readonly Driver[], wish: DriverWish): Promise<Driver> {
+  const minimum = wish.minimumTier === Tier.UNSPECIFIED ? Tier.CONTAINER : wish.minimumTier;
+  const refusals: string[] = [];
+  for (const driver of candidates(drivers, wish.driver)) {
+    if (driver.tier < minimum) {
+      refusals.push(`${driver.name} is below the tier ${tierName(minimum)}`);
+      continue;
+    }
+    const probe = await driver.probe();
+    if (probe.usable) return driver;
+    refusals.push(
+      `${driver.name}: ${probe.reason ?? "not usable here"}${probe.fix ? ` (${probe.fix})` : ""}`,
+    );
+  }
+  if (refusals.length === 0) refusals.push("there are no drivers");
+  throw new CaissonError("NO_DRIVER", `no driver fits: ${refusals.join("; ")}`, {
+    metadata: { minimum_tier: tierName(minimum), ...(wish.driver === "" ? {} : { driver: wish.driver }) },
+  });
+}
+
+/** The weakest tier first: the less there is in between, the faster it is. */
+function candidates(drivers: readonly Driver[], name: string): Driver[] {
+  if (name === "") return drivers.toSorted((one, other) => one.tier - other.tier);
+  const named = drivers.filter((driver) => driver.name === name);
+  if (named.length > 0) return named;
+  const known = drivers.map((driver) => driver.name).join(", ");
+  throw new CaissonError("NO_DRIVER", `there is no driver "${name.slice(0, 64)}"; there are: ${known}`);
+}
+
+function tierName(tier: Tier): string {
+  const found = Object.entries(Tier).find(([, number]) => number === tier);
+  return found?.[0].toLowerCase() ?? String(tier);
+}

@@ -1,0 +1,11 @@
+import type { Keeper } from "../keeper/index.ts";
+import { BubblewrapDriver } from "./bubblewrap/driver.ts";
+import type { Driver } from "./driver.ts";
+
+export { chooseDriver, type DriverWish } from "./choose.ts";
+export type { Attachment, Driver, Launched, LaunchRecord, LaunchSpec, MountSource, Probe } from "./driver.ts";
+
+/** Every driver there is, the fastest of each tier first. */
+export function allDrivers(options: { keeper: Keeper; guest: string }): Driver[] {
+  return [new BubblewrapDriver(options)];
+}

@@ -1,0 +1,8 @@
+export {
+  type AttachInit,
+  Keeper,
+  type Kept,
+  type LaunchInit,
+  launchedProcess,
+  type OuterProcess,
+} from "./keeper.ts";
