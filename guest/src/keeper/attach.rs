@@ -28,7 +28,7 @@ use crate::{
         link::{GuestControl, HostControl, HostHello, Mounts, guest_control, host_control, host_hello::Role},
     },
     rules::LINK_VERSION,
-    sys::namespaces::unshare,
+    sys::unshare::unshare,
 };
 
 /// The most descriptors that the kernel passes in one message.

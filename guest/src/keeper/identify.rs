@@ -12,7 +12,7 @@ use super::failure::Failure;
 use crate::{
     build_id::BUILD_ID,
     proto::keeper::{Identity, keeper_reply::Reply},
-    sys::namespaces::{landlock_abi, unshare},
+    sys::{landlock, unshare::unshare},
 };
 
 /// Nobody's uid: the first of the range that sandboxes of a root daemon get theirs from.
@@ -26,7 +26,7 @@ pub fn identify() -> Result<Reply, Failure> {
         build: BUILD_ID.into(),
         uid: uid.as_raw(),
         can_change_uid: uid.is_root() && !matches!(&tried, Err((DROPPING, _))),
-        landlock_abi: landlock_abi(),
+        landlock_abi: landlock::abi(),
         user_namespaces: tried.is_ok(),
         user_namespaces_reason: tried.err().map(explain).unwrap_or_default(),
     }))

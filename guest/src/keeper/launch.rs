@@ -19,8 +19,9 @@ use super::{failure::Failure, process, reach, socket};
 use crate::{
     proto::keeper::Launch,
     sys::{
+        descriptors::close_range,
         launching::{exec, place_closing, place_descriptor, reset_signals},
-        worker::{Forked, close_from, exit_now, fork},
+        worker::{Forked, exit_now, fork},
     },
 };
 
@@ -227,6 +228,6 @@ fn arrange(descriptors: &Descriptors) -> Result<OwnedFd, Errno> {
     }
     let first_unused = if info.is_some() { INFO + 1 } else { INFO };
     drop((null, log, listening, status, info));
-    close_from(first_unused as u32)?;
+    close_range(first_unused as u32, u32::MAX)?;
     Ok(placed)
 }

@@ -16,7 +16,7 @@ use rustix::{
 };
 
 use super::failure::Failure;
-use crate::sys::namespaces::unshare;
+use crate::sys::unshare::unshare;
 
 /// Directories that are on every host and that nothing in a launch is read from; root's home is the
 /// best of them, since a sandbox's uid has no business there anyway.

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     proto::keeper::{KeeperReply, keeper_reply::Reply},
-    sys::{launching::place_descriptor, worker},
+    sys::{descriptors::close_range, launching::place_descriptor, worker},
 };
 
 pub struct Worker {
@@ -69,7 +69,7 @@ impl Worker {
 /// A worker holds nothing of the keeper's but the pipe to it, and dies with it.
 fn run(id: u32, pipe: OwnedFd, work: impl FnOnce() -> Result<Reply, Failure>) {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    if place_descriptor(&pipe, 1).is_err() || worker::close_from(3).is_err() {
+    if place_descriptor(&pipe, 1).is_err() || close_range(3, u32::MAX).is_err() {
         return;
     }
     std::mem::forget(pipe);

@@ -8,23 +8,20 @@ use std::{
 
 use rustix::io::Errno;
 
+use super::check;
+
 /// Makes a descriptor also known as `to`, open across exec, whatever `to` was before.
 pub fn place_descriptor(from: &OwnedFd, to: RawFd) -> Result<(), Errno> {
     // SAFETY: dup2 is memory-safe; the caller owns the numbering of this child's descriptors.
-    match unsafe { libc::dup2(from.as_raw_fd(), to) } {
-        -1 => Err(last_error()),
-        _ => Ok(()),
-    }
+    check(unsafe { libc::dup2(from.as_raw_fd(), to) }.into()).map(drop)
 }
 
 /// The same, but it closes itself at exec.
 pub fn place_closing(from: &OwnedFd, to: RawFd) -> Result<OwnedFd, Errno> {
     // SAFETY: as above; the returned value is the new number's only owner.
-    match unsafe { libc::dup3(from.as_raw_fd(), to, libc::O_CLOEXEC) } {
-        -1 => Err(last_error()),
-        // SAFETY: dup3 has just made it.
-        placed => Ok(unsafe { OwnedFd::from_raw_fd(placed) }),
-    }
+    let placed = check(unsafe { libc::dup3(from.as_raw_fd(), to, libc::O_CLOEXEC) }.into())?;
+    // SAFETY: dup3 has just made it.
+    Ok(unsafe { OwnedFd::from_raw_fd(placed as RawFd) })
 }
 
 /// Signals as a fresh process has them: nothing ignored, nothing blocked.
@@ -47,14 +44,10 @@ pub fn exec(program: &CString, argv: &[CString], env: &[CString]) -> Errno {
     let arguments = pointers(argv);
     let environment = pointers(env);
     // SAFETY: both arrays end in a null pointer and point to strings that live until the call returns.
-    unsafe { libc::execvpe(program.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
-    last_error()
+    let failed = unsafe { libc::execvpe(program.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
+    check(failed.into()).err().unwrap_or(Errno::NOEXEC)
 }
 
 fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
     strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
-}
-
-fn last_error() -> Errno {
-    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }

@@ -1,4 +1,12 @@
 //! The only modules with `unsafe`: thin, safe wrappers around what rustix does not offer.
+/// The result of a raw system call that reports failure as -1 and errno.
+fn check(result: libc::c_long) -> rustix::io::Result<libc::c_long> {
+    if result < 0 {
+        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+        return Err(rustix::io::Errno::from_raw_os_error(errno));
+    }
+    Ok(result)
+}
 
 
 /// The result of a raw system call that reports failure as -1 and errno.
@@ -18,8 +26,8 @@ pub mod mount;
 pub mod mount_attr;
 pub mod namespace;
 pub mod namespace_holder;
-pub mod namespaces;
 pub mod own_user_namespace;
 pub mod seccomp;
 pub mod signalfd;
+pub mod unshare;
 pub mod worker;

@@ -4,6 +4,8 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::io::Errno;
 
+use super::check;
+
 /// What a handed-in mount is to be. Always private, without set-uid programs and devices.
 pub struct Attributes<'a> {
     pub read_only: bool,
@@ -36,8 +38,5 @@ pub fn set_attributes(mount: BorrowedFd, attributes: &Attributes) -> Result<(), 
             size_of::<libc::mount_attr>(),
         )
     };
-    match result {
-        0 => Ok(()),
-        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
-    }
+    check(result).map(drop)
 }

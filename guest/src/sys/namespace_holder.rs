@@ -8,6 +8,8 @@ use rustix::{
     process::{Pid, Signal, WaitOptions, kill_process, waitpid},
 };
 
+use super::check;
+
 /// Ends with the value; take the namespace before.
 pub struct NamespaceHolder {
     pid: Pid,
@@ -23,10 +25,8 @@ impl NamespaceHolder {
         let pid = unsafe {
             libc::clone(wait_for_ever, top, libc::CLONE_NEWUSER | libc::CLONE_VM | libc::SIGCHLD, std::ptr::null_mut())
         };
-        match Pid::from_raw(pid) {
-            Some(pid) if pid.as_raw_nonzero().get() > 0 => Ok(Self { pid, _stack: stack }),
-            _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
-        }
+        let pid = Pid::from_raw(check(pid.into())? as i32).ok_or(Errno::SRCH)?;
+        Ok(Self { pid, _stack: stack })
     }
 
     pub fn pid(&self) -> i32 {

@@ -1,17 +1,14 @@
 //! How much a tree takes on disk.
 
-use std::{collections::HashSet, fs, os::fd::OwnedFd};
+use std::{collections::HashSet, os::fd::OwnedFd};
 
-use rustix::{
-    fs::{AtFlags, FileType, statat},
-    thread::UnshareFlags,
-};
+use rustix::fs::{AtFlags, FileType, statat};
 
 use super::directory::{entries, open_child, open_root};
 use crate::{
     keeper::failure::Failure,
     proto::keeper::{Size, keeper_reply::Reply},
-    sys::namespaces::unshare,
+    sys::own_user_namespace,
 };
 
 /// Deeper directories are not counted; nobody's real files are that deep.
@@ -29,9 +26,8 @@ pub fn tree_size(path: &str) -> Result<Reply, Failure> {
 /// Directories with mode 000 are their owner's all the same: as the root of a user namespace with
 /// our own uid in it, we can read them. Where that is impossible they are left out.
 fn read_everything_of_ours() {
-    let uid = rustix::process::geteuid();
-    if !uid.is_root() && unshare(UnshareFlags::NEWUSER).is_ok() {
-        let _ = fs::write("/proc/self/uid_map", format!("0 {} 1", uid.as_raw()));
+    if !rustix::process::geteuid().is_root() {
+        let _ = own_user_namespace::enter();
     }
 }
 
