@@ -1,22 +1,4 @@
 //! The only modules with `unsafe`: thin, safe wrappers around what rustix does not offer.
-/// The result of a raw system call that reports failure as -1 and errno.
-fn check(result: libc::c_long) -> rustix::io::Result<libc::c_long> {
-    if result < 0 {
-        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
-        return Err(rustix::io::Errno::from_raw_os_error(errno));
-    }
-    Ok(result)
-}
-
-
-/// The result of a raw system call that reports failure as -1 and errno.
-fn check(result: libc::c_long) -> rustix::io::Result<libc::c_long> {
-    if result < 0 {
-        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
-        return Err(rustix::io::Errno::from_raw_os_error(errno));
-    }
-    Ok(result)
-}
 
 pub mod descriptors;
 pub mod detach;
@@ -31,3 +13,12 @@ pub mod seccomp;
 pub mod signalfd;
 pub mod unshare;
 pub mod worker;
+
+/// The result of a raw system call that reports failure as -1 and errno.
+fn check(result: libc::c_long) -> rustix::io::Result<libc::c_long> {
+    if result < 0 {
+        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO);
+        return Err(rustix::io::Errno::from_raw_os_error(errno));
+    }
+    Ok(result)
+}
