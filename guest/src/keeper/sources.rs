@@ -8,7 +8,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat2},
+    fs::{CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, fstatfs, openat2},
     io::Errno,
     mount::{OpenTreeFlags, open_tree},
 };
@@ -54,6 +54,9 @@ impl Preparer {
         let kind = FileType::from_raw_mode(status.st_mode);
         if kind != FileType::Directory && kind != FileType::RegularFile {
             return Err(refused(source, "is neither a directory nor a regular file"));
+        }
+        if is_of_the_kernel(&found) {
+            return Err(refused(source, "shows the host's kernel, not files"));
         }
         if source.refuse_nested
             && let Some(nested) = nested_below(&found)?
@@ -101,6 +104,26 @@ fn open_source(path: &str) -> Result<(OwnedFd, Stat), Failure> {
         openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS).map_err(failed)?;
     let status = fstat(&found).map_err(failed)?;
     Ok((found, status))
+}
+
+/// File systems through which a host is steered have no business in a sandbox, whoever asks.
+const KERNEL_FILE_SYSTEMS: [libc::c_long; 11] = [
+    libc::BPF_FS_MAGIC,
+    libc::CGROUP2_SUPER_MAGIC,
+    libc::CGROUP_SUPER_MAGIC,
+    libc::DEBUGFS_MAGIC,
+    libc::DEVPTS_SUPER_MAGIC,
+    libc::NSFS_MAGIC,
+    libc::PROC_SUPER_MAGIC,
+    libc::SECURITYFS_MAGIC,
+    libc::SELINUX_MAGIC,
+    libc::SYSFS_MAGIC,
+    libc::TRACEFS_MAGIC,
+];
+
+/// Where it cannot be asked, it is taken for one.
+fn is_of_the_kernel(found: &OwnedFd) -> bool {
+    fstatfs(found).map_or(true, |status| KERNEL_FILE_SYSTEMS.contains(&(status.f_type as libc::c_long)))
 }
 
 fn nested_below(found: &OwnedFd) -> Result<Option<PathBuf>, Failure> {

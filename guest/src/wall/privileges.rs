@@ -1,6 +1,6 @@
 //! No program gains privileges when it starts, and nobody reads or traces PID 1.
 
-use rustix::process::DumpableBehavior;
+use rustix::process::{DumpableBehavior, Signal, set_parent_process_death_signal};
 
 use super::{
     report::Report,
@@ -10,6 +10,8 @@ use super::{
 pub fn renounce(report: &mut Report) -> Result<(), SealError> {
     rustix::thread::set_no_new_privs(true).during(Step::Privileges, "no_new_privs")?;
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).during(Step::Privileges, "dumpable")?;
+    // Cleared by the change of uid: PID 1, and all that is in here with it, dies with its outer process.
+    set_parent_process_death_signal(Some(Signal::KILL)).during(Step::Privileges, "parent death signal")?;
     report.holds("no_new_privs", "prctl", "");
     report.holds("guest.undumpable", "prctl", "PID 1 cannot be read, written or traced from inside");
     Ok(())
