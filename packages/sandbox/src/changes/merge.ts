@@ -1,0 +1,86 @@
+// Joins two versions of a file where git still has the version that both came from.
+import { spawn } from "node:child_process";
+import { dirname } from "node:path";
+import type { LayerChange } from "@caisson/contract/keeper";
+import { mergeDiff3 } from "node-diff3";
+
+export class Merger {
+  readonly #dir: string;
+  readonly #attachedAtS: number;
+  #base: Promise<string | undefined> | undefined;
+
+  constructor(projectDir: string, attachedAtMs: number) {
+    this.#dir = projectDir;
+    this.#attachedAtS = Math.floor(attachedAtMs / 1000);
+  }
+
+  /** The merged content, or undefined where there is no base or the changes overlap. */
+  async merge(path: string, change: LayerChange): Promise<Buffer | undefined> {
+    const [host, sandbox] = [change.old?.content, change.new?.content];
+    if (host === undefined || sandbox === undefined) return undefined;
+    this.#base ??= this.#commitAtAttachment();
+    const commit = await this.#base;
+    if (commit === undefined) return undefined;
+    const base = await git(this.#dir, ["cat-file", "blob", `${commit}:${path}`]);
+    if (base === undefined) return undefined;
+    const lines = (bytes: Uint8Array) => Buffer.from(bytes).toString("latin1").split("\n");
+    const merged = mergeDiff3(lines(host), lines(base), lines(sandbox), { excludeFalseConflicts: true });
+    return merged.conflict ? undefined : Buffer.from(merged.result.join("\n"), "latin1");
+  }
+
+  /** What was checked out when the sandbox attached the project: both versions come from it. A commit made since
+   * would make the host's own changes look like the base, and the merge would take them back. */
+  async #commitAtAttachment(): Promise<string | undefined> {
+    const commit = (await git(this.#dir, ["rev-parse", "--verify", `HEAD@{${this.#attachedAtS}}`]))
+      ?.toString()
+      .trim();
+    if (commit === undefined || !/^[0-9a-f]{40,64}$/.test(commit)) return undefined;
+    const made = await git(this.#dir, ["log", "-1", "--no-show-signature", "--format=%ct", commit]);
+    return Number(made?.toString()) <= this.#attachedAtS ? commit : undefined;
+  }
+}
+
+/** Settings of the repository that could run a program, switched off. */
+const harmless = [
+  "--no-replace-objects",
+  "--no-pager",
+  "--literal-pathspecs",
+  ...[
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "protocol.allow=never",
+    "log.showSignature=false",
+  ].flatMap((setting) => ["-c", setting]),
+];
+
+/** What git prints, at most 4 MiB; undefined if it fails. Nothing of the user's or system's configuration is read. */
+async function git(dir: string, args: string[]): Promise<Buffer | undefined> {
+  const child = spawn("git", [...harmless, ...args], {
+    cwd: dir,
+    stdio: ["ignore", "pipe", "ignore"],
+    env: {
+      PATH: "/usr/bin:/bin",
+      HOME: "/nonexistent",
+      GIT_CONFIG_NOSYSTEM: "1",
+      GIT_CONFIG_GLOBAL: "/dev/null",
+      GIT_TERMINAL_PROMPT: "0",
+      GIT_OPTIONAL_LOCKS: "0",
+      GIT_CEILING_DIRECTORIES: dirname(dir),
+    },
+  });
+  const ended = new Promise<number | null>((resolve) => {
+    child.once("error", () => resolve(null));
+    child.once("close", resolve);
+  });
+  const timer = setTimeout(() => child.kill("SIGKILL"), 10_000);
+  const pieces: Buffer[] = [];
+  let size = 0;
+  for await (const piece of child.stdout as AsyncIterable<Buffer>) {
+    size += piece.length;
+    if (size > 4 << 20) child.kill("SIGKILL");
+    else pieces.push(piece);
+  }
+  const code = await ended;
+  clearTimeout(timer);
+  return code === 0 ? Buffer.concat(pieces) : undefined;
+}
