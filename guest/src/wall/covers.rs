@@ -60,7 +60,7 @@ pub fn deny_read(paths: &[String], ground: &Ground, report: &mut Report) -> Resu
         let place = place::existing(&real.to_string_lossy()).during(Step::Mounts, path)?;
         let kind = rustix::fs::fstat(&place).during(Step::Mounts, path)?.st_mode;
         let cover = if FileType::from_raw_mode(kind).is_dir() {
-            tmpfs::empty("000").during(Step::Mounts, "an unreadable directory")?
+            tmpfs::make("000", 1, UNTOUCHABLE).during(Step::Mounts, "an unreadable directory")?
         } else {
             nothing(ground)?
         };

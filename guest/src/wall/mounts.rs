@@ -1,16 +1,16 @@
 //! Attaching what the broker handed in, and making everything else read-only.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use rustix::{
     io,
-    mount::{MountAttrFlags, move_mount},
+    mount::{MountAttrFlags, MoveMountFlags, move_mount},
 };
 
 use super::{
     covers, etc,
     mountinfo::{self, MountEntry},
-    overlay::{self, BOTH_EMPTY, Upper},
+    overlay::Stage,
     place::{self, Ground},
     plan::{Attachment, Plan},
     report::Report,
@@ -29,11 +29,11 @@ pub fn attach(plan: &Plan<'_>, report: &mut Report) -> Result<Layout, SealError>
     let ground = Ground::new(&before);
     let mut writable = bound_private(plan, &before, report)?;
 
-    let empty = tmpfs::empty("555").during(Step::Mounts, "an empty directory")?;
+    let mut stage = Stage::new(&ground).during(Step::Mounts, "a stage for layers")?;
     let mut unguarded = Vec::new();
     for attachment in &plan.attachments {
         let path = attachment.path();
-        let guarded = attach_one(attachment, &empty, &ground).during(Step::Mounts, explain(attachment))?;
+        let guarded = attach_one(attachment, &mut stage, &ground).during(Step::Mounts, explain(attachment))?;
         if !guarded {
             unguarded.push(path.to_owned());
         }
@@ -41,6 +41,7 @@ pub fn attach(plan: &Plan<'_>, report: &mut Report) -> Result<Layout, SealError>
             writable.push(path.to_owned());
         }
     }
+    stage.clear().during(Step::Mounts, "clearing the stage")?;
     match unguarded.is_empty() {
         true => report.holds("sockets.host", "overlay", "sockets inside what is mounted cannot be connected to"),
         false => report.lacks("sockets.host", "bind", format!("sockets in {} can be reached", unguarded.join(", "))),
@@ -95,21 +96,20 @@ fn set_modes(ground: &Ground) -> Result<(), SealError> {
 }
 
 /// Attaches one thing; false when sockets of the host inside it can be reached.
-fn attach_one(attachment: &Attachment, empty: &OwnedFd, ground: &Ground) -> io::Result<bool> {
+fn attach_one(attachment: &Attachment, stage: &mut Stage, ground: &Ground) -> io::Result<bool> {
     match attachment {
         Attachment::Overlay { path, lower, layers } => {
-            let upper = Upper { layers: layers.as_fd() };
-            let mount = overlay::make(&[lower.as_fd()], Some(&upper), ground)?;
-            move_to(&mount, &ground.directory(path)?)?;
+            move_to(&stage.writable(lower, layers)?, &ground.directory(path)?)?;
             Ok(true)
         }
         Attachment::Bind { path, read_only: true, is_file: false, tree } => {
+            let place = ground.directory(path)?;
             // Connecting to a socket works through a read-only bind and is refused through an overlay.
-            if let Ok(mount) = overlay::make(&[tree.as_fd(), empty.as_fd()], None, ground) {
-                move_to(&mount, &ground.directory(path)?)?;
+            if let Ok(mount) = stage.read_only(tree) {
+                move_to(&mount, &place)?;
                 return Ok(true);
             }
-            bind(tree, &ground.directory(path)?, true)?;
+            bind(tree, &place, true)?;
             Ok(false)
         }
         Attachment::Bind { path, read_only, is_file: true, tree } => {
@@ -133,8 +133,10 @@ fn bind(tree: &OwnedFd, place: &OwnedFd, read_only: bool) -> io::Result<()> {
     sys::mount::set_attributes(tree, attributes, MountAttrFlags::empty(), true)
 }
 
+/// Attaches a mount, by its root, to a place.
 pub fn move_to(mount: &OwnedFd, place: &OwnedFd) -> io::Result<()> {
-    move_mount(mount, "", place, "", BOTH_EMPTY)
+    let by_descriptor = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(mount, "", place, "", by_descriptor)
 }
 
 fn make_read_only(path: &str, before: &[MountEntry]) -> io::Result<()> {

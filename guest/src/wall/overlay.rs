@@ -1,91 +1,78 @@
 //! Overlay mounts: the project's, and the read-only ones that keep host sockets out of reach.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::{
-    fs::{Mode, OFlags},
+    fs::{AtFlags, CWD, Mode, OFlags},
     io::{self, Errno},
     mount::{
-        FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create, fsconfig_set_fd,
-        fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
+        FsMountFlags, FsOpenFlags, MountAttrFlags, UnmountFlags, fsconfig_create, fsconfig_set_flag,
+        fsconfig_set_string, fsmount, fsopen, unmount,
     },
 };
 
-use super::place::Ground;
+use super::{mounts::move_to, place::Ground, tmpfs};
 
-/// Where layers stand while an overlay is made on kernels that take layers by path only.
-const STAGE: &str = "/.caisson";
+const FOLDER: &str = "/.caisson";
+const EMPTY: &str = "/.caisson/empty";
 
-/// The writable half: a directory that holds `upper` and `work`.
-pub struct Upper<'a> {
-    pub layers: BorrowedFd<'a>,
+/// Where layers stand while overlays are made of them: the kernel takes only layers that are attached in
+/// this namespace. Overlays keep private copies of their layers' mounts, so that these can go afterwards.
+pub struct Stage {
+    count: usize,
 }
 
-/// Makes an overlay and returns it detached. The layers stay usable by it alone: the kernel keeps private
-/// copies of their mounts.
-pub fn make(lower: &[BorrowedFd<'_>], upper: Option<&Upper<'_>>, ground: &Ground) -> io::Result<OwnedFd> {
-    if let Some(upper) = upper {
+impl Stage {
+    pub fn new(ground: &Ground) -> io::Result<Self> {
+        let place = ground.directory(FOLDER)?;
+        move_to(&tmpfs::make("700", 0, MountAttrFlags::empty())?, &place)?;
+        rustix::fs::mkdir(EMPTY, Mode::from_raw_mode(0o555))?;
+        Ok(Stage { count: 0 })
+    }
+
+    /// Reads pass through to `lower`, writes stay in `layers`, a directory that holds `upper` and `work`.
+    pub fn writable(&mut self, lower: &OwnedFd, layers: &OwnedFd) -> io::Result<OwnedFd> {
         for name in ["upper", "work"] {
-            match rustix::fs::mkdirat(upper.layers, name, Mode::from_raw_mode(0o755)) {
+            match rustix::fs::mkdirat(layers, name, Mode::from_raw_mode(0o755)) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno),
             }
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            rustix::fs::openat(layers, name, flags, Mode::empty())?;
         }
+        let (lower, layers) = (self.put(lower)?, self.put(layers)?);
+        let context = context()?;
+        fsconfig_set_string(&context, "lowerdir", lower)?;
+        fsconfig_set_string(&context, "upperdir", format!("{layers}/upper"))?;
+        fsconfig_set_string(&context, "workdir", format!("{layers}/work"))?;
+        finish(&context, MountAttrFlags::empty())
     }
-    match by_descriptor(lower, upper) {
-        // Layers by descriptor came with Linux 6.13.
-        Err(Errno::INVAL) => by_path(lower, upper, ground),
-        other => other,
+
+    /// The same tree, read-only, in which the host's sockets are mere names. On failure `tree` is left
+    /// attached to the stage and cannot be used elsewhere than by another `move_mount`.
+    pub fn read_only(&mut self, tree: &OwnedFd) -> io::Result<OwnedFd> {
+        let lower = self.put(tree)?;
+        let context = context()?;
+        // Without an upper layer there must be two lower ones.
+        fsconfig_set_string(&context, "lowerdir", format!("{lower}:{EMPTY}"))?;
+        finish(&context, MountAttrFlags::MOUNT_ATTR_RDONLY)
+    }
+
+    fn put(&mut self, tree: &OwnedFd) -> io::Result<String> {
+        let path = format!("{FOLDER}/{}", self.count);
+        self.count += 1;
+        rustix::fs::mkdir(&path, Mode::from_raw_mode(0o700))?;
+        let place = rustix::fs::open(&path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        move_to(tree, &place)?;
+        Ok(path)
+    }
+
+    /// Takes the stage down with everything on it.
+    pub fn clear(self) -> io::Result<()> {
+        unmount(FOLDER, UnmountFlags::DETACH)?;
+        rustix::fs::unlinkat(CWD, FOLDER, AtFlags::REMOVEDIR)
     }
 }
-
-fn by_descriptor(lower: &[BorrowedFd<'_>], upper: Option<&Upper<'_>>) -> io::Result<OwnedFd> {
-    let context = context()?;
-    for layer in lower {
-        fsconfig_set_fd(&context, "lowerdir+", layer)?;
-    }
-    if let Some(upper) = upper {
-        fsconfig_set_fd(&context, "upperdir", inside(upper, "upper")?)?;
-        fsconfig_set_fd(&context, "workdir", inside(upper, "work")?)?;
-    }
-    finish(context, upper.is_some())
-}
-
-fn by_path(lower: &[BorrowedFd<'_>], upper: Option<&Upper<'_>>, ground: &Ground) -> io::Result<OwnedFd> {
-    let stages: Vec<(String, BorrowedFd<'_>)> = lower
-        .iter()
-        .chain(upper.map(|upper| &upper.layers))
-        .enumerate()
-        .map(|(index, layer)| (format!("{STAGE}/{index}"), *layer))
-        .collect();
-    let mut staged = Vec::new();
-    let result = stages
-        .iter()
-        .try_for_each(|(path, layer)| {
-            let place = ground.directory(path)?;
-            move_mount(layer, "", &place, "", BOTH_EMPTY)?;
-            staged.push(path);
-            Ok(())
-        })
-        .and_then(|()| {
-            let context = context()?;
-            let lowers: Vec<&str> = stages[..lower.len()].iter().map(|(path, _)| path.as_str()).collect();
-            fsconfig_set_string(&context, "lowerdir", lowers.join(":"))?;
-            if upper.is_some() {
-                let layers = &stages[lower.len()].0;
-                fsconfig_set_string(&context, "upperdir", format!("{layers}/upper"))?;
-                fsconfig_set_string(&context, "workdir", format!("{layers}/work"))?;
-            }
-            finish(context, upper.is_some())
-        });
-    for path in staged {
-        unmount(path.as_str(), UnmountFlags::DETACH)?;
-    }
-    result
-}
-
-pub const BOTH_EMPTY: MoveMountFlags =
-    MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH.union(MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH);
 
 fn context() -> io::Result<OwnedFd> {
     let context = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
@@ -95,16 +82,8 @@ fn context() -> io::Result<OwnedFd> {
     Ok(context)
 }
 
-fn finish(context: OwnedFd, writable: bool) -> io::Result<OwnedFd> {
-    fsconfig_create(&context)?;
-    let mut attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-    if !writable {
-        attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;
-    }
+fn finish(context: &OwnedFd, more: MountAttrFlags) -> io::Result<OwnedFd> {
+    fsconfig_create(context)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV | more;
     fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
-}
-
-fn inside(upper: &Upper<'_>, name: &str) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat(upper.layers, name, flags, Mode::empty())
 }

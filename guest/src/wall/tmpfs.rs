@@ -22,20 +22,15 @@ pub fn bound(path: &str, bytes: u64, inodes: u64) -> io::Result<()> {
     fsconfig_reconfigure(context.as_fd())
 }
 
-/// A detached, empty directory that nobody can change, with the given mode.
-pub fn empty(mode: &str) -> io::Result<OwnedFd> {
+/// A new, detached tmpfs whose root has the given mode. 0 inodes: no bound.
+pub fn make(mode: &str, inodes: u64, attributes: MountAttrFlags) -> io::Result<OwnedFd> {
     let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
     fsconfig_set_string(&context, "source", "caisson")?;
     fsconfig_set_string(&context, "mode", mode)?;
-    // The root directory is the first inode.
-    fsconfig_set_string(&context, "nr_inodes", "2")?;
+    if inodes > 0 {
+        fsconfig_set_string(&context, "nr_inodes", inodes.to_string())?;
+    }
     fsconfig_create(&context)?;
-    fsmount(
-        context.as_fd(),
-        FsMountFlags::FSMOUNT_CLOEXEC,
-        MountAttrFlags::MOUNT_ATTR_RDONLY
-            | MountAttrFlags::MOUNT_ATTR_NOSUID
-            | MountAttrFlags::MOUNT_ATTR_NODEV
-            | MountAttrFlags::MOUNT_ATTR_NOEXEC,
-    )
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV | attributes;
+    fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
 }
