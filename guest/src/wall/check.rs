@@ -28,26 +28,27 @@ pub fn look(layout: &Layout, keep: &[RawFd], report: &mut Report) -> Result<(), 
     Ok(())
 }
 
-/// Nothing is writable but what is meant to be, nothing brings devices or set-uid programs in, and the
-/// host's root is nowhere.
+/// Nothing is there but what is meant to be, nothing is writable but what is meant to be, nothing brings
+/// devices or set-uid programs in, and no whole file system of the host shows.
 fn check_mounts(mounts: &[MountEntry], layout: &Layout) -> Result<(), SealError> {
     for mount in mounts {
         let path = mount.path.as_str();
         let fail = |what: &str| Err(Step::Check.error(format!("{path} is {what}")));
-        let device_file = path.starts_with("/dev/") && mount.kind == "devtmpfs";
+        let device = path.starts_with("/dev/") && (mount.kind == "devpts" || is_device(path));
+        if !layout.known.contains(path) {
+            return fail("mounted and nobody asked for it");
+        }
         if !mount.nosuid {
             return fail("mounted without nosuid");
         }
-        if !mount.nodev && !device_file && mount.kind != "devpts" {
+        if !mount.nodev && !device {
             return fail("mounted without nodev");
         }
-        if mount.root == "/" && !is_virtual(&mount.kind) {
+        let may_be_whole = is_virtual(&mount.kind) || path == "/usr" || layout.asked.contains(path);
+        if mount.root == "/" && !may_be_whole {
             return fail("the whole of a file system of the host");
         }
-        let meant = layout.writable.iter().any(|writable| writable == path)
-            || path == "/proc"
-            || device_file
-            || mount.kind == "devpts";
+        let meant = device || path == "/proc" || layout.writable.iter().any(|writable| writable == path);
         if !mount.read_only && !meant {
             return fail("writable");
         }
@@ -58,6 +59,10 @@ fn check_mounts(mounts: &[MountEntry], layout: &Layout) -> Result<(), SealError>
 /// File systems that are made for the sandbox or that the kernel makes up.
 fn is_virtual(kind: &str) -> bool {
     matches!(kind, "tmpfs" | "proc" | "devpts" | "overlay" | "mqueue")
+}
+
+fn is_device(path: &str) -> bool {
+    rustix::fs::lstat(path).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_char_device())
 }
 
 /// Only what is kept is open, and none of it is a directory through which the outside could be read.
@@ -129,23 +134,40 @@ mod tests {
         }
     }
 
+    fn layout(writable: &[&str], mounts: &[MountEntry]) -> Layout {
+        Layout {
+            writable: writable.iter().map(|path| (*path).into()).collect(),
+            known: mounts.iter().map(|mount| mount.path.clone()).collect(),
+            ..Layout::default()
+        }
+    }
+
+    fn passes(writable: &[&str], mounts: &[MountEntry]) -> bool {
+        check_mounts(mounts, &layout(writable, mounts)).is_ok()
+    }
+
     #[test]
     fn only_what_is_meant_is_writable() {
-        let layout = Layout { writable: vec!["/tmp".into()] };
         let writable = |path: &str, kind: &str| MountEntry { read_only: false, ..mount(path, kind) };
-        assert!(check_mounts(&[writable("/tmp", "tmpfs"), writable("/proc", "proc")], &layout).is_ok());
-        assert!(check_mounts(&[writable("/", "tmpfs")], &layout).is_err());
-        assert!(check_mounts(&[writable("/tmp/x", "ext4")], &layout).is_err());
-        assert!(check_mounts(&[writable("/proc/sys", "proc")], &layout).is_err());
+        assert!(passes(&["/tmp"], &[writable("/tmp", "tmpfs"), writable("/proc", "proc")]));
+        assert!(!passes(&["/tmp"], &[writable("/", "tmpfs")]));
+        assert!(!passes(&["/tmp"], &[writable("/tmp/x", "ext4")]));
+        assert!(!passes(&["/tmp"], &[writable("/proc/sys", "proc")]));
+    }
+
+    #[test]
+    fn a_mount_that_nobody_asked_for_is_noticed() {
+        assert!(check_mounts(&[mount("/oldroot", "ext4")], &layout(&[], &[])).is_err());
     }
 
     #[test]
     fn the_hosts_root_set_uid_programs_and_devices_are_noticed() {
-        let layout = Layout { writable: vec![] };
-        assert!(check_mounts(&[MountEntry { root: "/".into(), ..mount("/x", "ext4") }], &layout).is_err());
-        assert!(check_mounts(&[MountEntry { nosuid: false, ..mount("/usr", "ext4") }], &layout).is_err());
-        assert!(check_mounts(&[MountEntry { nodev: false, ..mount("/usr", "ext4") }], &layout).is_err());
-        assert!(check_mounts(&[MountEntry { nodev: false, ..mount("/dev/null", "devtmpfs") }], &layout).is_ok());
+        assert!(!passes(&[], &[MountEntry { root: "/".into(), ..mount("/x", "ext4") }]));
+        assert!(passes(&[], &[MountEntry { root: "/".into(), ..mount("/usr", "ext4") }]));
+        assert!(!passes(&[], &[MountEntry { nosuid: false, ..mount("/usr", "ext4") }]));
+        assert!(!passes(&[], &[MountEntry { nodev: false, ..mount("/usr", "ext4") }]));
+        assert!(passes(&[], &[MountEntry { nodev: false, ..mount("/dev/null", "devtmpfs") }]));
+        assert!(!passes(&[], &[MountEntry { nodev: false, ..mount("/dev/shm", "devtmpfs") }]));
     }
 
     #[test]

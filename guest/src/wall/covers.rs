@@ -26,7 +26,7 @@ const UNTOUCHABLE: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_RDONLY
     .union(MountAttrFlags::MOUNT_ATTR_NOEXEC);
 
 /// Parts of /proc through which a kernel is configured.
-const PROC_READ_ONLY: [&str; 5] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"];
+pub const PROC_READ_ONLY: [&str; 5] = ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs"];
 
 /// Lays each over itself, read-only. By the older calls: the newer ones make a mount namespace in passing,
 /// and by now there may be none.
@@ -44,20 +44,21 @@ pub fn protect_proc() -> Result<(), SealError> {
 }
 
 /// Covers each path, or what it links to, with something that cannot be opened. A cover moves with the
-/// directories above it, so that renaming them uncovers nothing.
-pub fn deny_read(paths: &[String], ground: &Ground, report: &mut Report) -> Result<(), SealError> {
-    if paths.is_empty() {
-        return Ok(());
-    }
+/// directories above it, so that renaming them uncovers nothing. Returns where the covers are.
+pub fn deny_read(paths: &[String], ground: &Ground, report: &mut Report) -> Result<Vec<String>, SealError> {
+    let mut covered = Vec::new();
     let mut absent = Vec::new();
-    let mut covered = 0;
     for path in paths {
         // Links are resolved inside the sandbox: what they lead to is what would be read.
         let Ok(real) = fs::canonicalize(path) else {
             absent.push(path.as_str());
             continue;
         };
-        let place = place::existing(&real.to_string_lossy()).during(Step::Mounts, path)?;
+        let real = real.to_string_lossy().into_owned();
+        if covered.contains(&real) {
+            continue;
+        }
+        let place = place::existing(&real).during(Step::Mounts, path)?;
         let kind = rustix::fs::fstat(&place).during(Step::Mounts, path)?.st_mode;
         let cover = if FileType::from_raw_mode(kind).is_dir() {
             tmpfs::make("000", 1, UNTOUCHABLE).during(Step::Mounts, "an unreadable directory")?
@@ -66,14 +67,17 @@ pub fn deny_read(paths: &[String], ground: &Ground, report: &mut Report) -> Resu
         };
         move_to(&cover, &place).during(Step::Mounts, format!("covering {path}"))?;
         sys::mount::set_attributes(&cover, UNTOUCHABLE, MountAttrFlags::empty(), false).during(Step::Mounts, path)?;
-        covered += 1;
+        covered.push(real);
     }
-    let mut detail = format!("{covered} paths covered");
+    if paths.is_empty() {
+        return Ok(covered);
+    }
+    let mut detail = format!("{} paths covered", covered.len());
     if !absent.is_empty() {
         detail.push_str(&format!("; nothing was at {}", absent.join(", ")));
     }
     report.holds("paths.deny_read", "mounts", detail);
-    Ok(())
+    Ok(covered)
 }
 
 fn nothing(ground: &Ground) -> Result<OwnedFd, SealError> {

@@ -80,12 +80,12 @@ pub fn restrict(plan: &Plan<'_>, layout: &Layout, report: &mut Report) -> Result
 fn rules<'a>(plan: &'a Plan<'_>, layout: &'a Layout) -> Vec<(&'a str, u64, bool)> {
     let write = READ | WRITE_FILE | REMOVE_AND_MAKE | REFER | TRUNCATE;
     let device = READ_FILE | READ_DIR | WRITE_FILE | IOCTL_DEV;
-    let mut rules = vec![
-        ("/", READ, true),
-        // A program's own settings, such as /proc/self/oom_score_adj. What is not its own is kept by
-        // owners and by the read-only covers.
-        ("/proc", WRITE_FILE, true),
-    ];
+    let mut rules = vec![("/", READ, true)];
+    // Nothing in /proc is written, least of all PID 1's: its files there belong to the sandbox's user.
+    // Debuggers write memory through it, and user namespaces get their maps there.
+    if plan.groups.debug || plan.groups.nested {
+        rules.push(("/proc", WRITE_FILE, true));
+    }
     rules.extend(DEVICES.map(|path| (path, device, false)));
     if plan.seal.allow_write.is_empty() {
         rules.extend(layout.writable.iter().map(|path| (path.as_str(), write, true)));

@@ -36,6 +36,8 @@ pub use step::SealError;
 pub fn seal(seal: &link::Seal, mounts: Vec<OwnedFd>, keep: &[i32]) -> Result<Vec<link::Hold>, SealError> {
     let plan = plan::read(seal, mounts)?;
     let mut report = Report::default();
+    // What the guest and its commands make can be read by all of the sandbox's programs.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let layout = mounts::attach(&plan, &mut report)?;
     network::prepare(&mut report)?;
     let mut keep = keep.to_vec();

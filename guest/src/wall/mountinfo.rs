@@ -15,6 +15,13 @@ pub struct MountEntry {
     pub nodev: bool,
 }
 
+impl MountEntry {
+    /// A tmpfs that was made for the sandbox, rather than part of one of the host's.
+    pub fn is_private(&self) -> bool {
+        self.kind == "tmpfs" && !self.read_only && (self.root == "/" || self.path == "/")
+    }
+}
+
 pub fn read() -> io::Result<Vec<MountEntry>> {
     let text = fs::read("/proc/self/mountinfo")?;
     String::from_utf8_lossy(&text)
@@ -86,6 +93,14 @@ mod tests {
     fn a_read_only_superblock_counts() {
         assert!(parse("1 0 0:5 / / rw - tmpfs none ro,size=4k").unwrap().read_only);
         assert!(!parse("1 0 0:5 / / rw - tmpfs none rw,size=4k").unwrap().read_only);
+    }
+
+    #[test]
+    fn a_file_of_a_host_tmpfs_is_not_private() {
+        assert!(parse("1 0 0:5 / /tmp rw - tmpfs none rw").unwrap().is_private());
+        assert!(parse("1 0 0:5 /newroot / rw - tmpfs none rw").unwrap().is_private());
+        assert!(!parse("1 0 0:5 /null /dev/null rw - tmpfs none rw").unwrap().is_private());
+        assert!(!parse("1 0 0:5 / /usr ro - tmpfs none rw").unwrap().is_private());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Attaching what the broker handed in, and making everything else read-only.
 
-use std::os::fd::OwnedFd;
+use std::{collections::HashSet, os::fd::OwnedFd};
 
 use rustix::{
     io,
@@ -19,9 +19,15 @@ use super::{
 };
 use crate::sys;
 
-/// The world after the mounts: where commands may write, by mount point.
+/// The world after the mounts, by mount point.
+#[derive(Default)]
 pub struct Layout {
+    /// Where commands may write.
     pub writable: Vec<String>,
+    /// Everything that is meant to be there.
+    pub known: HashSet<String>,
+    /// What the daemon asked for by name.
+    pub asked: HashSet<String>,
 }
 
 pub fn attach(plan: &Plan<'_>, report: &mut Report) -> Result<Layout, SealError> {
@@ -52,11 +58,14 @@ pub fn attach(plan: &Plan<'_>, report: &mut Report) -> Result<Layout, SealError>
     }
     etc::write(plan.seal, &ground)?;
     set_modes(&ground)?;
-    covers::deny_read(&plan.seal.deny_read, &ground, report)?;
+    let denied = covers::deny_read(&plan.seal.deny_read, &ground, report)?;
     for path in ["/", "/dev"] {
         make_read_only(path, &before).during(Step::Mounts, format!("{path} read-only"))?;
     }
-    Ok(Layout { writable })
+    let asked: HashSet<String> = plan.attachments.iter().map(|attachment| attachment.path().to_owned()).collect();
+    let mut known: HashSet<String> = before.into_iter().map(|mount| mount.path).collect();
+    known.extend(covers::PROC_READ_ONLY.map(String::from).into_iter().chain(denied).chain(asked.iter().cloned()));
+    Ok(Layout { writable, known, asked })
 }
 
 /// Bounds each private tmpfs and returns where they are; `/` and `/dev` become read-only instead.
@@ -64,7 +73,7 @@ fn bound_private(plan: &Plan<'_>, before: &[MountEntry], report: &mut Report) ->
     let (bytes, inodes) = (plan.seal.tmpfs_bytes, plan.seal.tmpfs_inodes);
     let mut private = Vec::new();
     for mount in before {
-        if mount.kind != "tmpfs" || mount.read_only || mount.path == "/" || mount.path == "/dev" {
+        if !mount.is_private() || mount.path == "/" || mount.path == "/dev" {
             continue;
         }
         if bytes > 0 || inodes > 0 {

@@ -16,8 +16,7 @@ pub struct Ground {
 
 impl Ground {
     pub fn new(mounts: &[MountEntry]) -> Self {
-        let own = mounts.iter().filter(|mount| mount.kind == "tmpfs" && !mount.read_only);
-        Ground { devices: own.map(|mount| mount.device).collect() }
+        Ground { devices: mounts.iter().filter(|mount| mount.is_private()).map(|mount| mount.device).collect() }
     }
 
     /// Opens the directory at an absolute path, making what is missing.
