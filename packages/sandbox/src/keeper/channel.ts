@@ -8,6 +8,7 @@ import {
   KeeperRequestSchema,
 } from "@caisson/contract/keeper";
 import { frame, Unframer } from "./framing.ts";
+import type { KeeperOptions } from "./keeper.ts";
 
 export type Request = NonNullable<MessageInitShape<typeof KeeperRequestSchema>["request"]>;
 export type Reply = KeeperReply["reply"];
@@ -33,13 +34,14 @@ export class Channel {
   /** Resolves when the process is gone; what it was asked has been rejected before. */
   readonly closed: Promise<void>;
 
-  constructor(guest: string, onEnded: (ended: Ended) => void) {
+  constructor({ guest, runAs }: KeeperOptions, onEnded: (ended: Ended) => void) {
     // In a session of its own, so that Ctrl-C in the daemon's terminal is not for it. It leaves when its input ends.
     this.#child = spawn(guest, ["keeper"], {
       stdio: ["pipe", "pipe", "inherit"],
       detached: true,
       cwd: "/",
       env: {},
+      ...runAs,
     });
     const { promise, resolve } = Promise.withResolvers<void>();
     this.closed = promise;

@@ -1,3 +1,4 @@
+export { connectSocket } from "./connect.ts";
 export {
   type AttachInit,
   Keeper,

@@ -5,6 +5,13 @@ import { CaissonError } from "@caisson/contract/errors";
 import type { Attachment, AttachSchema, Ended, Identity, LaunchSchema } from "@caisson/contract/keeper";
 import { Channel, KeeperDied, type Reply, type Request } from "./channel.ts";
 
+export interface KeeperOptions {
+  /** The path of the guest binary, which is the keeper's too. */
+  guest: string;
+  /** Somebody else to run as; only root can. Default: as the daemon. */
+  runAs?: { uid: number; gid: number };
+}
+
 export type LaunchInit = MessageInitShape<typeof LaunchSchema> & { sandbox: string; log: string };
 export type AttachInit = MessageInitShape<typeof AttachSchema>;
 
@@ -35,16 +42,15 @@ const maxRestartWaitMs = 5000;
  * that dies is replaced by another one, which watches the same sandboxes.
  */
 export class Keeper {
-  readonly #guest: string;
+  readonly #options: KeeperOptions;
   readonly #sandboxes = new Map<string, Known>();
   #channel: Promise<Channel> | undefined;
   #identity: Promise<Identity> | undefined;
   #failures = 0;
   #closing = false;
 
-  /** `guest` is the path of the guest binary, which is the keeper's too. */
-  constructor(guest: string) {
-    this.#guest = guest;
+  constructor(options: KeeperOptions) {
+    this.#options = options;
   }
 
   /** Starts a sandbox. The `ended` of the result settles in any case, also when the keeper is replaced. */
@@ -151,7 +157,7 @@ export class Keeper {
 
   async #start(): Promise<Channel> {
     if (this.#failures > 0) await sleep(Math.min(50 * 2 ** this.#failures, maxRestartWaitMs));
-    const channel = new Channel(this.#guest, (ended) => this.#hasEnded(ended));
+    const channel = new Channel(this.#options, (ended) => this.#hasEnded(ended));
     const started = performance.now();
     channel.closed.then(() => {
       this.#failures = performance.now() - started < healthyAfterMs ? this.#failures + 1 : 0;

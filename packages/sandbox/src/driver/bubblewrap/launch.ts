@@ -19,11 +19,11 @@ export interface LaunchContext {
   ground: Ground;
 }
 
-/** Starts a sandbox under a uid (0: the daemon's own, which is not root). */
+/** Starts a sandbox under a uid, or as the keeper where that is not root. */
 export async function launchBubblewrap(
   context: LaunchContext,
   spec: LaunchSpec,
-  uid: number,
+  uid?: number,
 ): Promise<Launched> {
   if (spec.image !== "host") {
     throw new CaissonError("INVALID_INPUT", `the bubblewrap driver has no image "${spec.image}"`);
@@ -36,20 +36,20 @@ export async function launchBubblewrap(
     argv: bubblewrapArgv(ground.bwrap, ground.hostRoot),
     env: [],
     socket,
-    uid,
-    gid: uid,
+    ...(uid === undefined ? {} : { uid, gid: uid }),
     cgroups: spec.cgroups,
     guest,
     log,
   });
-  return new BubblewrapSandbox(keeper, spec.sandboxId, kept, {
+  const record: LaunchRecord = {
     driver: "bubblewrap",
     pid: kept.pid,
     startTime: Number(kept.startTime),
-    uid: uid === 0 ? (process.getuid?.() ?? 0) : uid,
-    gid: uid === 0 ? (process.getgid?.() ?? 0) : uid,
+    uid: uid ?? ground.uid,
+    gid: uid ?? process.getgid?.() ?? 0,
     socket,
-  });
+  };
+  return new BubblewrapSandbox(keeper, spec.sandboxId, kept, record, uid !== undefined);
 }
 
 /** Finds a sandbox again by its record. */
@@ -59,7 +59,8 @@ export async function adoptBubblewrap(
   record: LaunchRecord,
 ): Promise<Launched | undefined> {
   const kept = await keeper.adopt(sandboxId, { pid: record.pid, startTime: BigInt(record.startTime) });
-  return kept && new BubblewrapSandbox(keeper, sandboxId, kept, record);
+  const hasOwnUid = record.uid !== (await keeper.identity()).uid;
+  return kept && new BubblewrapSandbox(keeper, sandboxId, kept, record, hasOwnUid);
 }
 
 class BubblewrapSandbox implements Launched {
@@ -67,8 +68,10 @@ class BubblewrapSandbox implements Launched {
   readonly ended: Promise<string>;
   readonly #keeper: Keeper;
   readonly #sandboxId: string;
+  readonly #hasOwnUid: boolean;
 
-  constructor(keeper: Keeper, sandboxId: string, kept: Kept, record: LaunchRecord) {
+  constructor(keeper: Keeper, sandboxId: string, kept: Kept, record: LaunchRecord, hasOwnUid: boolean) {
+    this.#hasOwnUid = hasOwnUid;
     this.record = record;
     this.#keeper = keeper;
     this.#sandboxId = sandboxId;
@@ -85,15 +88,11 @@ class BubblewrapSandbox implements Launched {
 
   async attach(sources: MountSource[]): Promise<Attachment[]> {
     const { socket, uid, gid } = this.record;
-    return await this.#keeper.attach({ socket, sources, ...(this.#dropsRoot ? { uid, gid } : {}) });
+    return await this.#keeper.attach({ socket, sources, ...(this.#hasOwnUid ? { uid, gid } : {}) });
   }
 
   mechanisms() {
-    return bubblewrapMechanisms(this.#dropsRoot);
-  }
-
-  get #dropsRoot(): boolean {
-    return this.record.uid !== process.getuid?.();
+    return bubblewrapMechanisms(this.#hasOwnUid);
   }
 }
 

@@ -2,8 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import { type Mechanism, MechanismSchema, MechanismState } from "@caisson/contract";
 
 /** What bubblewrap and the keeper enforce by themselves; the guest reports what it does when it seals. */
-export function bubblewrapMechanisms(dropsRoot: boolean): Mechanism[] {
-  const identity = dropsRoot
+export function bubblewrapMechanisms(hasOwnUid: boolean): Mechanism[] {
+  const identity = hasOwnUid
     ? "an unused uid per sandbox, dropped to before bubblewrap"
     : "the daemon's own uid, which is not root";
   return [
@@ -12,7 +12,7 @@ export function bubblewrapMechanisms(dropsRoot: boolean): Mechanism[] {
     ),
     enforced("root", "a private tmpfs; of the host only programs, libraries and parts of /etc, read-only"),
     enforced("devices", "null, zero, full, random, urandom, tty and private terminals"),
-    { ...enforced("uid", identity), by: dropsRoot ? "setresuid" : "daemon" },
+    { ...enforced("uid", identity), by: hasOwnUid ? "setresuid" : "daemon" },
     { ...enforced("environment", "nothing of the host's"), by: "execve" },
   ];
 }

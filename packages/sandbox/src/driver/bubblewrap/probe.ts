@@ -11,8 +11,8 @@ import { explainNamespaces, explainTrial } from "./obstacles.ts";
 export interface Ground {
   bwrap: string;
   hostRoot: HostEntry[];
-  /** The daemon is root: each sandbox gets a uid of its own. */
-  dropsRoot: boolean;
+  /** The keeper's. Where it is 0, each sandbox gets a uid of its own. */
+  uid: number;
 }
 
 /** Any uid that is nobody's, for a trial as root. */
@@ -33,10 +33,10 @@ export async function probeGround(keeper: Keeper): Promise<{ probe: Probe; groun
   const identity = await keeper.identity();
   if (!identity.userNamespaces) return { probe: explainNamespaces(identity.userNamespacesReason) };
   const hostRoot = await readHostRoot();
-  const dropsRoot = identity.uid === 0;
-  const words = await trial(trialArgv(bwrap, hostRoot), dropsRoot);
+  const { uid } = identity;
+  const words = await trial(trialArgv(bwrap, hostRoot), uid === 0 ? trialUid : uid);
   if (words !== undefined) return { probe: explainTrial(words) };
-  return { probe: { usable: true }, ground: { bwrap, hostRoot, dropsRoot } };
+  return { probe: { usable: true }, ground: { bwrap, hostRoot, uid } };
 }
 
 function unusable(reason: string, fix?: string): { probe: Probe } {
@@ -44,8 +44,8 @@ function unusable(reason: string, fix?: string): { probe: Probe } {
 }
 
 /** Resolves with bubblewrap's words when it failed. */
-function trial(argv: string[], dropsRoot: boolean): Promise<string | undefined> {
-  const identity = dropsRoot ? { uid: trialUid, gid: trialUid } : {};
+function trial(argv: string[], uid: number): Promise<string | undefined> {
+  const identity = uid === process.getuid?.() ? {} : { uid, gid: uid };
   const options = { timeout: 10_000, maxBuffer: 65_536, cwd: "/", env: {}, ...identity };
   return new Promise((resolve) => {
     execFile(argv[0] as string, argv.slice(1), options, (error, _stdout, stderr) => {
