@@ -21,6 +21,9 @@ export interface Survivors {
   fail(error: CaissonError): void;
 }
 
+/** Sinks have so long to store what came last before a guest counts as lost. */
+const lastWritesMs = 2000;
+
 /** Keeps one connection to a guest open, opens it again after a cut, and knows when it is lost for good. */
 export class Lifeline {
   /** Resolves once when nothing will come any more; not after `close`. */
@@ -89,6 +92,11 @@ export class Lifeline {
     this.#attempt = 0;
     this.#suspend(new LinkCut());
     void this.#mend(delayMs);
+  }
+
+  /** The wall is closed; a guest that says otherwise later is another one. */
+  sealed(): void {
+    this.hello.sealed = true;
   }
 
   /** The sandbox's process is gone: what is still in the socket is read, then it is over. */
@@ -211,7 +219,13 @@ export class Lifeline {
     this.#waiters = [];
     for (const waiter of waiters) waiter.reject(error);
     this.#survivors.fail(error);
-    if (state === "lost") void this.#survivors.settle().then(() => this.#resolveLost(error));
+    if (state === "lost") void this.#lastWrites().then(() => this.#resolveLost(error));
+  }
+
+  /** What came before the end is stored, if the sinks can: an exit may be among it. */
+  async #lastWrites(): Promise<void> {
+    const patience = new Promise<void>((resolve) => setTimeout(resolve, lastWritesMs).unref());
+    await Promise.race([this.#survivors.settle(), patience]);
   }
 }
 

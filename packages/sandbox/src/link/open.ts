@@ -62,7 +62,7 @@ class LinkedGuest implements Guest {
   }
 
   seal(seal: SealInit): Promise<Sealed> {
-    return this.#call("sealed", { case: "seal", value: seal });
+    return this.#call("sealed", { case: "seal", value: seal }, () => this.#lifeline.sealed());
   }
 
   nextStream(): number {
@@ -156,9 +156,10 @@ class LinkedGuest implements Guest {
   async #call<C extends NonNullable<GuestMessage["case"]>>(
     expects: C,
     message: HostMessage,
+    accept?: () => void,
   ): Promise<Reply<C>> {
     const connection: Connection = this.#lifeline.connection ?? (await this.#lifeline.ready());
-    return connection.call(expects, message);
+    return connection.call(expects, message, accept ? { accept } : {});
   }
 
   #process(stream: number): ProcessStream {

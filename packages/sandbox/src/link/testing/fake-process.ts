@@ -58,6 +58,11 @@ export class FakeProcess {
     this.#sent = this.#acked;
   }
 
+  /** The same process under another number, as only a liar has it. */
+  renamed(stream: number): FakeProcess {
+    return new FakeProcess({ stream, argv: this.#argv } as Start, this.pid);
+  }
+
   stdin(bytes: Uint8Array): void {
     this.stdinTaken += bytes.length;
     this.#connection?.ack(this.stream, this.stdinTaken);
