@@ -6,7 +6,6 @@ pub mod landlock;
 pub mod launching;
 pub mod mount;
 pub mod mount_attr;
-pub mod namespace;
 pub mod namespace_holder;
 pub mod own_user_namespace;
 pub mod seccomp;

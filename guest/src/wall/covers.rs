@@ -38,7 +38,7 @@ pub fn protect_proc() -> Result<(), SealError> {
         };
         mount_bind_recursive(path, path).during(Step::Mounts, format!("covering {path}"))?;
         let cover = place::existing(path).during(Step::Mounts, path)?;
-        sys::mount::set_attributes(&cover, UNTOUCHABLE, MountAttrFlags::empty(), true).during(Step::Mounts, path)?;
+        sys::mount::add_attributes(&cover, UNTOUCHABLE, true).during(Step::Mounts, path)?;
     }
     Ok(())
 }
@@ -66,7 +66,7 @@ pub fn deny_read(paths: &[String], ground: &Ground, report: &mut Report) -> Resu
             nothing(ground)?
         };
         move_to(&cover, &place).during(Step::Mounts, format!("covering {path}"))?;
-        sys::mount::set_attributes(&cover, UNTOUCHABLE, MountAttrFlags::empty(), false).during(Step::Mounts, path)?;
+        sys::mount::add_attributes(&cover, UNTOUCHABLE, false).during(Step::Mounts, path)?;
         covered.push(real);
     }
     if paths.is_empty() {

@@ -3,6 +3,8 @@
 
 use std::{fs, os::unix::fs::MetadataExt};
 
+use rustix::thread::UnshareFlags;
+
 use super::{
     plan::Plan,
     report::Report,
@@ -13,7 +15,7 @@ use crate::sys;
 pub fn become_user(plan: &Plan<'_>, report: &mut Report) -> Result<(), SealError> {
     refuse_host_root()?;
     let (uid, gid) = (plan.seal.uid, plan.seal.gid);
-    sys::namespace::enter_user_namespace().during(Step::Identity, "a nested user namespace")?;
+    sys::unshare::unshare(UnshareFlags::NEWUSER).during(Step::Identity, "a nested user namespace")?;
     // A process may map its own single id by itself; groups only after giving up setgroups.
     for (file, content) in
         [("setgroups", "deny".to_owned()), ("uid_map", format!("{uid} 0 1")), ("gid_map", format!("{gid} 0 1"))]

@@ -139,7 +139,7 @@ fn bind(tree: &OwnedFd, place: &OwnedFd, read_only: bool) -> io::Result<()> {
     if read_only {
         attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;
     }
-    sys::mount::set_attributes(tree, attributes, MountAttrFlags::empty(), true)
+    sys::mount::add_attributes(tree, attributes, true)
 }
 
 /// Attaches a mount, by its root, to a place.
@@ -152,12 +152,7 @@ fn make_read_only(path: &str, before: &[MountEntry]) -> io::Result<()> {
     if !before.iter().any(|mount| mount.path == path) {
         return Ok(());
     }
-    sys::mount::set_attributes(
-        place::existing(path)?,
-        MountAttrFlags::MOUNT_ATTR_RDONLY,
-        MountAttrFlags::empty(),
-        false,
-    )
+    sys::mount::add_attributes(place::existing(path)?, MountAttrFlags::MOUNT_ATTR_RDONLY, false)
 }
 
 fn explain(attachment: &Attachment) -> String {
