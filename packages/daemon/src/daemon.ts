@@ -1,0 +1,179 @@
+// Wires everything. What is not needed to serve the first call is loaded afterwards.
+import { mkdirSync, rmSync } from "node:fs";
+import { isIPv6 } from "node:net";
+import { join } from "node:path";
+import { createApi, createKeys } from "@caisson/api";
+import { CaissonError, Scope } from "@caisson/contract";
+import { lockDirectory, openSqliteStore, type Store } from "@caisson/store";
+import { Config } from "./config/config.ts";
+import { police } from "./config/police.ts";
+import { Trust } from "./config/trust.ts";
+import { openEngine } from "./engine.ts";
+import { install } from "./install.ts";
+import { type Level, log, setLevel } from "./log.ts";
+import { dataDirectory, machinePolicyFile, userConfigFile } from "./paths.ts";
+import { systemInfo } from "./system-info.ts";
+import { followEvents } from "./telemetry/events.ts";
+import { type BeginSpan, instrument } from "./telemetry/instrument.ts";
+import { Metrics } from "./telemetry/metrics.ts";
+import { daemonControl } from "./terminal/control.ts";
+import { openTerminal } from "./terminal/index.ts";
+
+export interface Daemon {
+  /** Stops serving, lets go of every sandbox without ending it, and frees the data directory. */
+  stop(): Promise<void>;
+}
+
+/** Until a stop that hangs is cut short. */
+const stopWithinMs = 10_000;
+
+export async function runDaemon(): Promise<void> {
+  let daemon: Daemon;
+  try {
+    daemon = await startDaemon();
+  } catch (thrown) {
+    const error = CaissonError.from(thrown);
+    log("error", `the daemon cannot start: ${error.message}`, { code: error.code, error: thrown });
+    process.stderr.write(`caisson: ${error.message}\n         ${error.nextStep}\n`);
+    process.exit(1);
+  }
+  let stopping = false;
+  for (const signal of ["SIGTERM", "SIGINT"] as const) {
+    process.on(signal, () => {
+      if (stopping) return;
+      stopping = true;
+      setTimeout(() => process.exit(1), stopWithinMs).unref();
+      daemon.stop().then(
+        () => process.exit(0),
+        (error) => {
+          log("error", "the daemon did not stop in order", { error });
+          process.exit(1);
+        },
+      );
+    });
+  }
+  process.on("SIGHUP", () => {});
+  process.on("uncaughtException", (error) => log("error", "an error was not caught", { error }));
+  process.on("unhandledRejection", (error) => log("error", "a rejection was not handled", { error }));
+}
+
+export async function startDaemon(): Promise<Daemon> {
+  const home = dataDirectory();
+  const socket = join(home, "run/daemon.sock");
+  makeDirectories(home);
+  const config = await Config.load({ userFile: userConfigFile(), policyFile: machinePolicyFile, env: process.env });
+  setLevel(config.text("log.level") as Level);
+  const lock = lockDirectory(join(home, "run/daemon.lock"));
+  const store = await openSqliteStore({
+    file: join(home, "log.db"),
+    retention: { maxAgeMs: config.number("log.events_kept_days") * 86_400_000 },
+  });
+  const trust = new Trust(store);
+  const { version, build, guest } = install();
+  const { engine, close: closeEngine } = await openEngine({ home, guest, store, config, log });
+  const metrics = daemonMetrics(store);
+  const telemetry = await openTelemetry(metrics, version);
+  const stopEvents = followEvents(store, metrics);
+  const listening: string[] = [];
+  const control = daemonControl({ home, socket, version, build, listening });
+  const terminal = openTerminal(control, build);
+  const api = createApi({
+    engine: police(engine, config, trust),
+    store,
+    keys: createKeys(store),
+    system: systemInfo({ version, build, store, config, trust }),
+    log,
+    wrap: (services) => instrument(services, metrics, telemetry?.beginSpan),
+    ownerServices: [terminal.service],
+    pages: {
+      "/metrics": { scope: Scope.READ, contentType: "text/plain; version=0.0.4", body: () => metrics.text() },
+      "/healthz": { scope: Scope.PUBLIC, contentType: "text/plain", body: () => "ok\n" },
+    },
+    network: networkOptions(config),
+  });
+  terminal.serve(api.services);
+  rmSync(socket, { force: true });
+  await api.listenUnix(socket);
+  log("info", "ready", { socket, version, build, ms: Math.round(performance.now()) });
+  void listenOnTcp(api, config, listening);
+  return {
+    async stop() {
+      log("info", "stopping");
+      stopEvents();
+      await api.close();
+      await closeEngine();
+      await telemetry?.close();
+      await store.close();
+      rmSync(socket, { force: true });
+      lock.release();
+    },
+  };
+}
+
+/** The socket's directory is the owner's alone; so is everything else but the way to the guest binary. */
+function makeDirectories(home: string): void {
+  mkdirSync(home, { recursive: true, mode: 0o700 });
+  for (const name of ["run", "sandboxes"]) mkdirSync(join(home, name), { recursive: true, mode: 0o700 });
+}
+
+function daemonMetrics(store: Store): Metrics {
+  const metrics = new Metrics();
+  metrics.gauge("caisson_log_events", () => store.head);
+  metrics.gauge("caisson_memory_bytes", () => process.memoryUsage.rss());
+  return metrics;
+}
+
+async function openTelemetry(
+  metrics: Metrics,
+  version: string,
+): Promise<{ beginSpan: BeginSpan; close(): Promise<void> } | undefined> {
+  if (!process.env.OTEL_EXPORTER_OTLP_ENDPOINT) return undefined;
+  const { openTelemetry: open } = await import("./telemetry/open-telemetry.ts");
+  return open(metrics, version);
+}
+
+function networkOptions(config: Config) {
+  const issuer = config.text("auth.jwt.issuer");
+  const [jwksFile, jwksUrl] = [config.text("auth.jwt.jwks_file"), config.text("auth.jwt.jwks_url")];
+  return {
+    allowedHosts: config.list("listen.allowed_hosts"),
+    allowedOrigins: config.list("listen.allowed_origins"),
+    requestsPerSecond: config.number("listen.requests_per_second"),
+    jwt:
+      issuer === ""
+        ? undefined
+        : {
+            issuer,
+            audience: config.text("auth.jwt.audience"),
+            ...(jwksFile && { jwksFile }),
+            ...(jwksUrl && { jwksUrl }),
+          },
+  };
+}
+
+/** After the socket serves: nobody waits for this. */
+async function listenOnTcp(api: ReturnType<typeof createApi>, config: Config, listening: string[]): Promise<void> {
+  const address = config.text("listen.tcp");
+  if (address === "off") return;
+  const split = /^\[?(.+?)\]?:(\d+)$/.exec(address);
+  if (!split) {
+    log("error", `listen.tcp is not an address: ${address}`);
+    return;
+  }
+  const [, host, port] = split;
+  const listen = async (number: number) => {
+    const taken = await api.listenTcp(host!, number);
+    listening.push(`http://${isIPv6(host!) ? `[${host}]` : host}:${taken}`);
+    log("info", "listening", { address: listening.at(-1) });
+  };
+  try {
+    await listen(Number(port));
+  } catch (error) {
+    const busy = (error as NodeJS.ErrnoException).code === "EADDRINUSE";
+    if (!busy || !config.isDefault("listen.tcp")) {
+      log("error", `cannot listen on ${address}`, { error });
+      return;
+    }
+    await listen(0).catch((second) => log("error", "cannot listen on TCP", { error: second }));
+  }
+}

@@ -1,0 +1,44 @@
+import type { SystemInfo } from "@caisson/api";
+import type { Store } from "@caisson/store";
+import type { Config } from "./config/config.ts";
+import type { Trust } from "./config/trust.ts";
+
+/** What the daemon tells about itself. */
+export function systemInfo(parts: {
+  version: string;
+  build: string;
+  store: Store;
+  config: Config;
+  trust: Trust;
+}): SystemInfo {
+  const { version, build, store, config, trust } = parts;
+  return {
+    version,
+    build,
+    health() {
+      const trouble = store.trouble();
+      return { ready: trouble === undefined, troubles: trouble === undefined ? [] : [trouble] };
+    },
+    async settings(projectDir) {
+      const { values, untrusted } = await config.forProject(projectDir, (file) => trust.trusts(file));
+      const settings = [...values.values()].map(({ key, value, source }) => ({
+        key,
+        value: JSON.stringify(value),
+        source,
+      }));
+      for (const [key, value] of Object.entries(config.policy ?? {})) {
+        if (key === "path") continue;
+        settings.push({
+          key: `policy.${key}` as never,
+          value: JSON.stringify(value),
+          source: `machine policy ${config.policy!.path}`,
+        });
+      }
+      return { settings, untrustedProjectFile: untrusted };
+    },
+    async trust(projectDir, revoke, call) {
+      const { path, sha256 } = await trust.set(projectDir, revoke, call.actor);
+      return { file: path, sha256 };
+    },
+  };
+}

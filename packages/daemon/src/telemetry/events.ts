@@ -1,0 +1,32 @@
+import type { Store } from "@caisson/store";
+import type { Metrics } from "./metrics.ts";
+
+/** Counts what happens by following the log. Returns a function that stops it. */
+export function followEvents(store: Store, metrics: Metrics): () => void {
+  const abort = new AbortController();
+  let alive = 0;
+  metrics.gauge("caisson_sandboxes", () => alive);
+  const text = (value: unknown) => (typeof value === "string" ? value : "");
+  void (async () => {
+    const query = { from: store.head, types: ["sandbox.ready", "sandbox.ended", "process.exited"] };
+    for await (const { type, data } of store.subscribe(query, abort.signal)) {
+      if (type === "sandbox.ready") {
+        alive++;
+        metrics.add("caisson_sandboxes_started_total", { driver: text(data.driver), tier: text(data.tier) });
+      } else if (type === "sandbox.ended") {
+        alive = Math.max(0, alive - 1);
+        metrics.add("caisson_sandboxes_ended_total", { reason: text(data.reason) });
+      } else {
+        metrics.add("caisson_processes_exited_total", { outcome: outcomeOf(data) });
+      }
+    }
+  })().catch(() => {});
+  return () => abort.abort();
+}
+
+function outcomeOf(data: Record<string, unknown>): string {
+  if (data.lost) return "lost";
+  if (data.timed_out) return "timed_out";
+  if (data.oom_killed) return "oom_killed";
+  return data.code === 0 ? "zero" : "non_zero";
+}
