@@ -4,9 +4,10 @@ import { execFileSync } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { writeOpenapi } from "./openapi.ts";
 
 const root = join(import.meta.dirname, "..");
-const generated = ["packages/contract/src/gen", "guest/src/gen"];
+const generated = ["packages/contract/src/gen", "packages/api/src/gen", "guest/src/gen"];
 
 function run(command: string, args: string[], cwd = root): string {
   const env = { ...process.env, PATH: `${join(root, "node_modules/.bin")}:${process.env.PATH}` };
@@ -32,10 +33,13 @@ function prefixed(prefix: string, values: Record<string, number>): Record<string
 
 function generate(): void {
   run("buf", ["generate"]);
+  const rules = JSON.parse(readFileSync(join(root, "spec/rules.json"), "utf8"));
+  writeFileSync(join(root, "packages/contract/src/gen/rules.ts"), rulesForTypeScript(rules));
   const scratch = mkdtempSync(join(tmpdir(), "caisson-generate-"));
   try {
     const image = join(scratch, "image.binpb");
     run("buf", ["build", "-o", image]);
+    writeOpenapi(image, join(root, "packages/api/src/gen/openapi.json"));
     run(
       "cargo",
       ["run", "--quiet", "--locked", "-p", "gen", "--", image, join(root, "guest/src/gen")],
@@ -44,8 +48,6 @@ function generate(): void {
   } finally {
     rmSync(scratch, { recursive: true });
   }
-  const rules = JSON.parse(readFileSync(join(root, "spec/rules.json"), "utf8"));
-  writeFileSync(join(root, "packages/contract/src/gen/rules.ts"), rulesForTypeScript(rules));
   writeFileSync(join(root, "guest/src/gen/rules.rs"), rulesForRust(rules));
 }
 

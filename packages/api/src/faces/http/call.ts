@@ -1,0 +1,28 @@
+import { randomUUID } from "node:crypto";
+import { parseTraceparent } from "@caisson/contract";
+import type { HttpCall, Request, Response } from "./types.ts";
+
+/** The call behind a request: aborted when the caller leaves before the answer is complete. */
+export function beginHttpCall(
+  request: Request,
+  response: Response,
+  path: string,
+  query: string,
+): Omit<HttpCall, "actor"> {
+  const controller = new AbortController();
+  response.once("close", () => {
+    if (!response.writableFinished) controller.abort(new DOMException("the caller has gone", "AbortError"));
+  });
+  const traceparent = one(request.headers.traceparent);
+  return {
+    path,
+    query,
+    signal: controller.signal,
+    requestId: randomUUID(),
+    ...(traceparent !== undefined && parseTraceparent(traceparent) !== undefined ? { traceparent } : {}),
+  };
+}
+
+export function one(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? header[0] : header;
+}

@@ -1,0 +1,97 @@
+import { createServer as createHttp1Server, type Server as Http1Server } from "node:http";
+import { createServer as createHttp2Server, type Http2Server } from "node:http2";
+import type { Socket } from "node:net";
+import type { Gate } from "./gate.ts";
+import type { HttpHandler } from "./handler.ts";
+import type { Request, Response } from "./types.ts";
+
+const headersMs = 10_000;
+/** For a whole request with its body: 256 MiB at about 1 MB/s. */
+const requestMs = 300_000;
+const idleMs = 60_000;
+const headerBytes = 16 * 1024;
+/** Requests on one HTTP/1.1 connection before it is renewed. */
+const requestsPerSocket = 10_000;
+
+type Listener = (request: Request, response: unknown) => void;
+
+export interface HttpServers {
+  http1(socket: Socket): void;
+  http2(socket: Socket): void;
+  close(): void;
+}
+
+/** HTTP servers without a port of their own: they are handed sockets. Bounded against slow and hostile clients. */
+export function createHttpServers(gate: Gate, handle: HttpHandler): HttpServers {
+  const listener: Listener = (request, response) => handle(gate, request, response as Response);
+  const http1 = hardenedHttp1(listener);
+  const http2 = hardenedHttp2(listener);
+  return {
+    http1: (socket) => void http1.emit("connection", socket),
+    http2: (socket) => void http2.emit("connection", socket),
+    close() {
+      http1.close();
+      http1.closeAllConnections();
+      http2.close();
+    },
+  };
+}
+
+function hardenedHttp1(listener: Listener): Http1Server {
+  const server = createHttp1Server(
+    {
+      maxHeaderSize: headerBytes,
+      headersTimeout: headersMs,
+      requestTimeout: requestMs,
+      keepAliveTimeout: idleMs,
+      connectionsCheckingInterval: 2000,
+      requireHostHeader: true,
+      rejectNonStandardBodyWrites: true,
+      // A server stream is read for hours: only a request has to arrive in time.
+      noDelay: true,
+    },
+    listener,
+  );
+  server.maxRequestsPerSocket = requestsPerSocket;
+  server.on("clientError", (_error, socket) => {
+    if (socket.writable)
+      socket.end("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    else socket.destroy();
+  });
+  return server;
+}
+
+function hardenedHttp2(listener: Listener): Http2Server {
+  const server = createHttp2Server(
+    {
+      maxSessionInvalidFrames: 50,
+      maxSessionRejectedStreams: 50,
+      maxSessionMemory: 16,
+      maxHeaderListPairs: 128,
+      // Streams that are opened and reset at once cost the server more than the client.
+      streamResetBurst: 200,
+      streamResetRate: 20,
+      settings: {
+        enablePush: false,
+        maxConcurrentStreams: 128,
+        maxHeaderListSize: headerBytes,
+        initialWindowSize: 1024 * 1024,
+      },
+    },
+    listener,
+  );
+  server.on("session", (session) => {
+    let streams = 0;
+    session.on("stream", (stream) => {
+      streams++;
+      stream.once("close", () => streams--);
+    });
+    // A quiet stream is in use: only a connection without any is idle.
+    session.setTimeout(idleMs, () => {
+      if (streams === 0) session.close();
+    });
+    session.on("error", () => session.destroy());
+  });
+  server.on("sessionError", () => {});
+  return server;
+}

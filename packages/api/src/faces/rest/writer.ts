@@ -1,0 +1,30 @@
+import { CaissonError } from "@caisson/contract";
+import type { Response } from "../http/types.ts";
+
+/** A reader that takes nothing for so long is cut off; it can resume from the last number it has. */
+const stalledMs = 30_000;
+
+/** Writes a part of an answer and waits while the reader does not keep up: no more than the socket's buffer is held. */
+export async function writePart(response: Response, part: string | Uint8Array): Promise<void> {
+  if (response.destroyed) throw gone();
+  if (response.write(part)) return;
+  await new Promise<void>((resolve, reject) => {
+    const timer = setTimeout(() => {
+      response.destroy();
+      settle();
+    }, stalledMs);
+    const settle = () => {
+      clearTimeout(timer);
+      response.off("drain", settle);
+      response.off("close", settle);
+      if (response.destroyed) reject(gone());
+      else resolve();
+    };
+    response.once("drain", settle);
+    response.once("close", settle);
+  });
+}
+
+function gone(): CaissonError {
+  return new CaissonError("CANCELLED", "the reader has gone");
+}
