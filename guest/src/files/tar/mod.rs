@@ -1,0 +1,29 @@
+//! Tar archives: a strict reader and a writer that gives the same bytes for the same tree.
+
+mod header;
+pub mod pax;
+pub mod reader;
+pub mod writer;
+
+pub const BLOCK_BYTES: usize = 512;
+
+/// What a member is; everything else is refused by the reader and skipped by the writer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    File,
+    Directory,
+    Symlink,
+    HardLink,
+}
+
+/// One member, without its content.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Member {
+    pub kind: Kind,
+    pub path: Vec<u8>,
+    pub target: Vec<u8>,
+    pub mode: u32,
+    pub size: u64,
+    /// Whole seconds.
+    pub modified: i64,
+}

@@ -1,0 +1,228 @@
+//! Reading an archive as it comes, without believing anything it says.
+
+use super::{
+    BLOCK_BYTES, Kind, Member,
+    header::{self, Block},
+    pax::Extra,
+};
+
+/// What a name, or all that an extended header says about one member, may take.
+const MAX_EXTRA_BYTES: u64 = 64 * 1024;
+
+/// What the archive goes on with.
+#[derive(Debug, PartialEq)]
+pub enum Event<'a> {
+    Member(Member),
+    Content(&'a [u8]),
+    /// The content of the last member is complete.
+    Done,
+}
+
+/// Takes bytes in pieces of any size and tells what they are.
+#[derive(Default)]
+pub struct Reader {
+    block: Vec<u8>,
+    state: State,
+    /// For the next member only.
+    extra: Extra,
+    /// The time of all members from here on; nothing else is taken from a global header.
+    modified: Option<i64>,
+}
+
+#[derive(Default)]
+enum State {
+    #[default]
+    Header,
+    /// Content that is passed on, then padding.
+    Content {
+        left: u64,
+        padding: usize,
+    },
+    /// Content that speaks of another member.
+    Speaking {
+        kind: u8,
+        left: u64,
+        padding: usize,
+        bytes: Vec<u8>,
+    },
+    Padding {
+        left: usize,
+    },
+    /// After the first block of zeros: nothing but zeros.
+    Over,
+}
+
+impl Reader {
+    /// Takes one piece; every event is given to `tell`, whose error ends the reading.
+    pub fn take<E: From<&'static str>>(
+        &mut self,
+        mut bytes: &[u8],
+        tell: &mut dyn FnMut(Event<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while !bytes.is_empty() {
+            match &mut self.state {
+                State::Header => {
+                    let taken = bytes.len().min(BLOCK_BYTES - self.block.len());
+                    self.block.extend_from_slice(&bytes[..taken]);
+                    bytes = &bytes[taken..];
+                    if let Ok(block) = Block::try_from(self.block.as_slice()) {
+                        self.block.clear();
+                        self.header(&block, tell)?;
+                    }
+                }
+                State::Content { left, padding } => {
+                    let taken = bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                    tell(Event::Content(&bytes[..taken]))?;
+                    *left -= taken as u64;
+                    bytes = &bytes[taken..];
+                    if *left == 0 {
+                        self.state = after(*padding);
+                        tell(Event::Done)?;
+                    }
+                }
+                State::Speaking { kind, left, padding, bytes: said } => {
+                    let taken = bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                    said.extend_from_slice(&bytes[..taken]);
+                    *left -= taken as u64;
+                    bytes = &bytes[taken..];
+                    if *left == 0 {
+                        let (kind, said, next) = (*kind, std::mem::take(said), after(*padding));
+                        self.heed(kind, &said)?;
+                        self.state = next;
+                    }
+                }
+                State::Padding { left } => {
+                    let taken = bytes.len().min(*left);
+                    *left -= taken;
+                    bytes = &bytes[taken..];
+                    if *left == 0 {
+                        self.state = State::Header;
+                    }
+                }
+                State::Over => {
+                    if bytes.iter().any(|byte| *byte != 0) {
+                        return Err("something follows the archive's end".into());
+                    }
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// There is no more: was that the end?
+    pub fn finish(&self) -> Result<(), &'static str> {
+        if matches!(self.state, State::Over) { Ok(()) } else { Err("the archive is cut off") }
+    }
+
+    fn header<E: From<&'static str>>(
+        &mut self,
+        block: &Block,
+        tell: &mut dyn FnMut(Event<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if block.iter().all(|byte| *byte == 0) {
+            self.state = State::Over;
+            return Ok(());
+        }
+        let size = check(block)?;
+        let size = match block[header::TYPE] {
+            kind @ (b'x' | b'g' | b'L' | b'K') => {
+                if size == 0 || size > MAX_EXTRA_BYTES {
+                    return Err("an extended header is empty or too long".into());
+                }
+                self.state = State::Speaking { kind, left: size, padding: padding(size), bytes: Vec::new() };
+                return Ok(());
+            }
+            _ => self.extra.size.unwrap_or(size),
+        };
+        let member = self.member(block, size)?;
+        self.state = if member.size == 0 {
+            State::Header
+        } else {
+            State::Content { left: member.size, padding: padding(member.size) }
+        };
+        let is_empty = member.size == 0;
+        tell(Event::Member(member))?;
+        if is_empty { tell(Event::Done) } else { Ok(()) }
+    }
+
+    fn member(&mut self, block: &Block, size: u64) -> Result<Member, &'static str> {
+        let extra = std::mem::take(&mut self.extra);
+        let kind = match block[header::TYPE] {
+            b'0' | 0 => Kind::File,
+            b'5' => Kind::Directory,
+            b'2' => Kind::Symlink,
+            b'1' => Kind::HardLink,
+            b'3' | b'4' => return Err("a member is a device"),
+            b'6' => return Err("a member is a FIFO"),
+            _ => return Err("a member is of a kind that is not taken"),
+        };
+        if kind != Kind::File && size != 0 {
+            return Err("a member that is no file has content");
+        }
+        let mode = header::number(&block[header::MODE]).ok_or("a member's mode is malformed")?;
+        let modified = header::number(&block[header::MTIME]).and_then(|time| i64::try_from(time).ok());
+        Ok(Member {
+            kind,
+            path: extra.path.unwrap_or_else(|| name(block)),
+            target: extra.target.unwrap_or_else(|| header::text(&block[header::LINK]).to_vec()),
+            mode: u32::try_from(mode).map_err(|_| "a member's mode is malformed")?,
+            size,
+            modified: extra.modified.or(self.modified).or(modified).unwrap_or(0),
+        })
+    }
+
+    /// Takes what was said about the next member, or all that follow.
+    fn heed(&mut self, kind: u8, said: &[u8]) -> Result<(), &'static str> {
+        match kind {
+            b'x' => self.extra.parse(said),
+            b'g' => {
+                let mut global = Extra { modified: self.modified, ..Default::default() };
+                global.parse(said)?;
+                self.modified = global.modified;
+                if global.path.is_some() || global.target.is_some() || global.size.is_some() {
+                    return Err("a global header names files");
+                }
+                Ok(())
+            }
+            b'L' => {
+                self.extra.path = Some(header::text(said).to_vec());
+                Ok(())
+            }
+            _ => {
+                self.extra.target = Some(header::text(said).to_vec());
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Is this a header at all? Then its size.
+fn check(block: &Block) -> Result<u64, &'static str> {
+    let magic = &block[header::MAGIC];
+    if magic != header::USTAR && magic != header::GNU {
+        return Err("this is not a tar archive, or a compressed one");
+    }
+    if header::number(&block[header::CHECKSUM]) != Some(header::checksum(block)) {
+        return Err("a header's checksum is wrong");
+    }
+    header::number(&block[header::SIZE]).ok_or("a member's size is malformed")
+}
+
+fn name(block: &Block) -> Vec<u8> {
+    let name = header::text(&block[header::NAME]);
+    let prefix = header::text(&block[header::PREFIX]);
+    // GNU's own format keeps other things where the prefix would be.
+    if &block[header::MAGIC] == header::GNU || prefix.is_empty() {
+        return name.to_vec();
+    }
+    [prefix, b"/", name].concat()
+}
+
+fn padding(size: u64) -> usize {
+    (BLOCK_BYTES - (size % BLOCK_BYTES as u64) as usize) % BLOCK_BYTES
+}
+
+fn after(padding: usize) -> State {
+    if padding == 0 { State::Header } else { State::Padding { left: padding } }
+}
