@@ -82,6 +82,7 @@ export class Connection implements FrameHandler {
   ): Promise<Reply<C>> {
     if (this.#closed) return Promise.reject(new LinkCut());
     const { signal, accept } = options;
+    if (signal?.aborted) return Promise.reject(signal.reason);
     const id = this.#nextCall;
     this.#nextCall = id === 0xffff_ffff ? 1 : id + 1;
     return new Promise((resolve, reject) => {

@@ -138,7 +138,7 @@ export class LinkedFiles implements GuestFiles {
 
   async #ready(signal: AbortSignal): Promise<Connection> {
     if (signal.aborted) throw CaissonError.from(signal.reason);
-    return this.#lifeline.connection ?? this.#lifeline.ready();
+    return this.#lifeline.connection ?? unlessAborted(this.#lifeline.ready(), signal);
   }
 
   /** What cannot be decoded breaks the rules as much as a bad frame does. */
@@ -156,6 +156,15 @@ function entryOf(reply: FileReply, content?: Inbound): FileEntry {
   if (reply.entry) return reply.entry;
   content?.cancel(undefined);
   throw new CaissonError("INTERNAL", "the guest said nothing about the file");
+}
+
+/** The promise, or a rejection as soon as the signal is aborted. */
+function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(CaissonError.from(signal.reason));
+    signal.addEventListener("abort", abort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
 }
 
 /** The items of a stream until its end, or until the signal is aborted. */

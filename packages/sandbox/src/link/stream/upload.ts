@@ -20,7 +20,8 @@ export async function sendContent<T>(connection: Connection, upload: Upload<T>):
   const outbound = new Outbound(stream, upload.window);
   const giveUp = new AbortController();
   const abort = () => giveUp.abort(signal.reason);
-  signal.addEventListener("abort", abort, { once: true });
+  if (signal.aborted) abort();
+  else signal.addEventListener("abort", abort, { once: true });
   const answer = upload.answer(giveUp.signal);
   let answered = false;
   const stop = new Stop();
