@@ -1,7 +1,13 @@
-export type { Guest, GuestFiles, OutputSink, SealInit, StartInit } from "./link/guest.ts";
-export { openGuest } from "./link/open.ts";
-export type { OpenOptions } from "./link/options.ts";
-export { LinkViolation } from "./link/violation.ts";
-export type { Kind } from "./pool/entry.ts";
-export { Pool, type PoolOptions, type Taken } from "./pool/pool.ts";
-export { newSandboxId } from "./pool/sandbox-id.ts";
+export type {
+  AttachOptions,
+  CommandInit,
+  CreateOptions,
+  EndOptions,
+  Engine,
+  EngineFiles,
+  ListQuery,
+  RunOptions,
+  SpecInit,
+} from "./engine/engine.ts";
+export { openSandboxes, type SandboxesOptions } from "./engine/open.ts";
+export type { AdmissionSettings, EngineSettings } from "./engine/parts.ts";

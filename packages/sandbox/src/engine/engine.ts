@@ -27,8 +27,9 @@ export interface Engine {
   /** An id, or `session:NAME`. */
   get(sandboxId: string): Promise<Sandbox>;
   list(query: ListQuery): Promise<{ sandboxes: Sandbox[]; nextPageToken: string }>;
-  /** Ends it; `forget` also drops its record and kept output. */
-  end(sandboxId: string, options: { reason: string; forget: boolean }, call: CallContext): Promise<Sandbox>;
+  /** Ends it; `forget` also drops its record and kept output, and so does deleting one that has ended
+   * already. With a key, a repeated call does nothing more. */
+  end(sandboxId: string, options: EndOptions, call: CallContext): Promise<Sandbox>;
   extend(
     sandboxId: string,
     change: { idleTtlS: number; maxAgeS: number },
@@ -85,6 +86,14 @@ export interface CreateOptions {
   session?: string;
   /** Wait for a place instead of returning a queued sandbox. Default: true. */
   wait?: boolean;
+}
+
+export interface EndOptions {
+  /** One of `end_reasons` in spec/rules.json. */
+  reason: string;
+  forget: boolean;
+  /** Idempotency key, or empty. */
+  key?: string;
 }
 
 export interface RunOptions {

@@ -61,8 +61,7 @@ export class Writer {
   }
 
   flush(): boolean {
-    if (!this.#busySince) this.#flush();
-    return this.#queue.length === 0 && !this.#failed;
+    return !this.#busySince && !this.#failed && this.#flush();
   }
 
   /** Why commits are refused at the moment. */
@@ -87,8 +86,9 @@ export class Writer {
     });
   }
 
-  #flush(): void {
-    if (this.#queue.length === 0) return;
+  /** Everything queued in one transaction; false if it was not made. */
+  #flush(): boolean {
+    if (this.#queue.length === 0) return true;
     const batch = this.#queue;
     const { db, log } = this.#options;
     const tail = log.tail;
@@ -99,11 +99,11 @@ export class Writer {
     } catch (error) {
       if (db.isTransaction) db.exec("ROLLBACK");
       log.resetTail(tail);
-      if (isBusy(error) && this.#waitForLock()) return;
+      if (isBusy(error) && this.#waitForLock()) return false;
       this.#queue = [];
       this.#busySince = 0;
       this.#refuse(batch, storageError(error));
-      return;
+      return false;
     }
     this.#queue = [];
     this.#busySince = 0;
@@ -111,6 +111,7 @@ export class Writer {
     this.#transactions++;
     this.#written.push(...batch);
     this.#sync();
+    return true;
   }
 
   #apply(commit: Commit): void {

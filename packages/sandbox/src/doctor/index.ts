@@ -1,0 +1,1 @@
+export { type DoctorParts, diagnose } from "./diagnose.ts";

@@ -1,0 +1,95 @@
+import { hash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { CaissonError } from "@caisson/contract";
+import type { NewEvent, StateChange, Store, StoredEvent } from "@caisson/store";
+import { type FoundCgroups, findCgroups, MemoryWatcher } from "../limits/index.ts";
+import { Profiles } from "../profiles/index.ts";
+import { Admission } from "./admission.ts";
+import type { Box } from "./box.ts";
+import { EnforcementReports } from "./enforcement.ts";
+import { Idempotency } from "./idempotency.ts";
+import { defaultSettings, type EngineParts, type EngineSettings, type Log } from "./parts.ts";
+import { MemoryBudget } from "./process-log/index.ts";
+
+/** Output in memory of all processes together. */
+const outputMemoryBytes = 32 * 1024 * 1024;
+
+/** What all parts of the engine share. */
+export class EngineContext {
+  readonly parts: EngineParts;
+  readonly settings: EngineSettings;
+  readonly store: Store;
+  readonly log: Log;
+  readonly profiles: Profiles;
+  readonly cgroups: FoundCgroups;
+  readonly watcher = new MemoryWatcher();
+  readonly admission: Admission;
+  readonly reports: EnforcementReports;
+  readonly idempotency: Idempotency;
+  readonly outputBudget = new MemoryBudget(outputMemoryBytes);
+  /** Living sandboxes by id, and by the name of their session in lower case. */
+  readonly boxes = new Map<string, Box>();
+  readonly sessions = new Map<string, Box>();
+  readonly bootId = readBootId();
+  /** What does not work at the moment, by subject. */
+  readonly troubles = new Map<string, string>();
+  closing = false;
+
+  constructor(parts: EngineParts) {
+    this.parts = parts;
+    this.settings = {
+      ...defaultSettings,
+      ...parts.settings,
+      admission: { ...defaultSettings.admission, ...parts.settings?.admission },
+    };
+    this.store = parts.store;
+    this.log = parts.log ?? (() => {});
+    this.profiles = new Profiles(this.settings.profiles, this.settings.agents);
+    this.cgroups = findCgroups(groupName(parts.home));
+    this.admission = new Admission(this.settings.admission);
+    this.reports = new EnforcementReports(parts.store);
+    this.idempotency = new Idempotency(parts.store);
+  }
+
+  get sandboxesDir(): string {
+    return join(this.parts.home, "sandboxes");
+  }
+
+  /** The directory of a place. */
+  dirOf(place: string): string {
+    return join(this.sandboxesDir, place);
+  }
+
+  commit(events: NewEvent[], changes: StateChange[] = []): Promise<StoredEvent[]> {
+    return this.store.commit(events, changes);
+  }
+
+  /** Commits what nobody waits for, again and again until the disk takes it. */
+  async commitSurely(events: NewEvent[], changes: StateChange[]): Promise<void> {
+    for (let wait = 250; !this.closing; wait = Math.min(wait * 2, 5000)) {
+      try {
+        await this.store.commit(events, changes);
+        return;
+      } catch (error) {
+        this.log("error", "the log cannot be written", { error: String(error) });
+        // A store that has failed for good stays so until the daemon is started again.
+        if (CaissonError.from(error).code === "STORAGE_FAILED" && this.store.trouble() !== undefined) return;
+        await new Promise((resolve) => setTimeout(resolve, wait).unref());
+      }
+    }
+  }
+}
+
+/** Daemons of several data directories keep out of each other's control groups. */
+export function groupName(home: string): string {
+  return hash("sha256", home).slice(0, 12);
+}
+
+function readBootId(): string {
+  try {
+    return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,80 @@
+import { hash } from "node:crypto";
+import { create, fromJson, toJson } from "@bufbuild/protobuf";
+import {
+  type Enforcement,
+  EnforcementSchema,
+  type Mechanism,
+  MechanismSchema,
+  MechanismState,
+} from "@caisson/contract";
+import type { Sealed } from "@caisson/contract/link";
+import type { StateChange, Store } from "@caisson/store";
+import { toLimits } from "../limits/index.ts";
+import { tierName } from "../profiles/index.ts";
+import { kinds } from "./records.ts";
+import type { SandboxPlan } from "./spec.ts";
+
+/** What really holds: what the driver says, what the guest says, and the limits. */
+export function enforcementOf(plan: SandboxPlan, driver: readonly Mechanism[], sealed: Sealed): Enforcement {
+  const guest = sealed.holds.map((hold) =>
+    create(MechanismSchema, {
+      name: hold.name,
+      state: hold.enforced ? MechanismState.ENFORCED : MechanismState.NOT_ENFORCED,
+      by: hold.by,
+      detail: hold.detail,
+    }),
+  );
+  // Who is nearer to the mechanism knows better: the host about its limits, then the guest.
+  const byName = new Map<string, Mechanism>();
+  for (const mechanism of [...driver, ...guest, ...plan.limitMechanisms])
+    byName.set(mechanism.name, mechanism);
+  return create(EnforcementSchema, {
+    tier: tierName(plan.driver.tier),
+    driver: plan.driver.name,
+    profile: plan.profile.name,
+    mechanisms: [...byName.values()],
+    limits: toLimits(plan.limits),
+  });
+}
+
+/** Reports by their hash: nearly all sandboxes share one, and each is stored once. */
+export class EnforcementReports {
+  readonly #store: Store;
+  readonly #known = new Map<string, Enforcement>();
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** The key of a report, and what has to be stored with it; `stored` says that it was. */
+  keep(report: Enforcement): { key: string; report: Enforcement; changes: StateChange[]; stored(): void } {
+    const json = toJson(EnforcementSchema, report);
+    const key = hash("sha256", JSON.stringify(json)).slice(0, 32);
+    const known = this.#known.get(key);
+    if (known) return { key, report: known, changes: [], stored: () => {} };
+    const stored = () => this.#known.set(key, report);
+    return { key, report, changes: [{ put: kinds.enforcement, key, value: json }], stored };
+  }
+
+  find(key: string): Enforcement | undefined {
+    if (key === "") return undefined;
+    const known = this.#known.get(key);
+    if (known) return known;
+    const json = this.#store.get<Parameters<typeof fromJson>[1]>(kinds.enforcement, key);
+    if (json === undefined) return undefined;
+    const report = fromJson(EnforcementSchema, json, { ignoreUnknownFields: true });
+    this.#known.set(key, report);
+    return report;
+  }
+
+  /** Drops the reports that no sandbox refers to any more. */
+  unused(used: ReadonlySet<string>): StateChange[] {
+    const changes: StateChange[] = [];
+    for (const [key] of this.#store.scan(kinds.enforcement)) {
+      if (used.has(key)) continue;
+      this.#known.delete(key);
+      changes.push({ remove: kinds.enforcement, key });
+    }
+    return changes;
+  }
+}

@@ -1,0 +1,109 @@
+import { SandboxState } from "@caisson/contract";
+import type { NewEvent, StateChange } from "@caisson/store";
+import type { Box } from "./box.ts";
+import { cleanUp } from "./clean-up.ts";
+import type { EngineContext } from "./context.ts";
+import type { Proc } from "./process/proc.ts";
+import { type ExitRecord, kinds } from "./records.ts";
+
+/** Ends a sandbox, once, whoever asks first; resolves when it is gone and that is on disk. */
+export function endBox(
+  context: EngineContext,
+  box: Box,
+  reason: string,
+  message: string,
+  actor: string,
+): Promise<void> {
+  box.ending ??= end(context, box, reason, message, actor);
+  return box.ending;
+}
+
+async function end(
+  context: EngineContext,
+  box: Box,
+  reason: string,
+  message: string,
+  actor: string,
+): Promise<void> {
+  const { record } = box;
+  record.state = SandboxState.STOPPING;
+  record.endReason = reason;
+  record.endMessage = message;
+  box.unwatch?.();
+  box.guest?.close();
+  try {
+    await box.launched?.kill();
+  } catch (error) {
+    context.log("error", "a sandbox could not be killed", { sandbox: box.id, error: String(error) });
+  }
+  box.place?.release();
+  const { events, changes } = finishProcesses(box, box.running(), lostBecause(reason), actor);
+  record.state = SandboxState.ENDED;
+  record.endedAt = Date.now();
+  context.boxes.delete(box.id);
+  const session = record.session.toLowerCase();
+  if (session && context.sessions.get(session) === box) context.sessions.delete(session);
+  if (record.session) {
+    events.push({ type: "session.closed", actor, sandboxId: box.id, data: { name: record.session } });
+  }
+  events.push({
+    type: "sandbox.ended",
+    actor,
+    sandboxId: box.id,
+    data: { reason, ...(message ? { message } : {}) },
+  });
+  await context.commitSurely(events, [
+    ...changes,
+    { remove: kinds.sandbox, key: box.id },
+    { put: kinds.ended, key: box.id, value: record },
+  ]);
+  box.ready.reject(box.notReady());
+  box.gone.resolve();
+  // What it held is freed after the answer; a daemon that dies before that finds it again at its start.
+  void cleanUp(context, box);
+}
+
+/** Gives processes that have no exit of their own their one terminal event. */
+export function finishProcesses(
+  box: Box,
+  procs: readonly Proc[],
+  lost: string,
+  actor: string,
+): { events: NewEvent[]; changes: StateChange[] } {
+  const events: NewEvent[] = [];
+  const changes: StateChange[] = [];
+  for (const proc of procs) {
+    if (!proc.finish(lostExit(lost, Date.now() - proc.record.startedAt))) continue;
+    proc.log.finish();
+    events.push({
+      type: "process.exited",
+      actor,
+      sandboxId: box.id,
+      processId: proc.id,
+      data: { code: proc.record.exit!.code, lost },
+    });
+    changes.push(proc.put(), { remove: kinds.stdin, key: proc.key });
+  }
+  return { events, changes };
+}
+
+function lostExit(lost: string, durationMs: number): ExitRecord {
+  return {
+    code: 137,
+    signal: "SIGKILL",
+    timedOut: false,
+    oomKilled: false,
+    truncated: false,
+    durationMs: Math.max(0, durationMs),
+    userMs: 0,
+    systemMs: 0,
+    maxRssBytes: 0,
+    lost,
+  };
+}
+
+/** Why a command has no exit of its own, by why its sandbox ended. */
+function lostBecause(reason: string): string {
+  if (reason === "host_rebooted") return "host_rebooted";
+  return reason === "guest_lost" || reason === "guest_died" ? "guest_lost" : "sandbox_ended";
+}

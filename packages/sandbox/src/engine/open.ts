@@ -1,0 +1,80 @@
+import { mkdir } from "node:fs/promises";
+import type { Store } from "@caisson/store";
+import { allDrivers } from "../driver/index.ts";
+import { Keeper } from "../keeper/index.ts";
+import { findCgroups } from "../limits/index.ts";
+import { openGuest } from "../link/open.ts";
+import { Pool } from "../pool/pool.ts";
+import { groupName } from "./context.ts";
+import type { Engine } from "./engine.ts";
+import { openEngine } from "./index.ts";
+import type { EngineSettings, Log } from "./parts.ts";
+
+export interface SandboxesOptions {
+  /** The data directory. */
+  home: string;
+  /** The guest binary, and the build that guests must be of. */
+  guest: string;
+  build: string;
+  store: Store;
+  settings?: Partial<EngineSettings>;
+  /** Sandboxes kept warm at least and at most. */
+  pool?: { min: number; max: number };
+  log?: Log;
+}
+
+/** The engine with everything below it: keeper, drivers, pool. `close` lets go of the sandboxes; they live on. */
+export async function openSandboxes(options: SandboxesOptions): Promise<Engine> {
+  const { home, guest, build, store, log = () => {} } = options;
+  const keeper = new Keeper({ guest });
+  const drivers = allDrivers({ keeper, guest });
+  const { cgroups } = findCgroups(groupName(home));
+  const dirOf = (place: string) => `${home}/sandboxes/${place}`;
+  const pool = new Pool({
+    drivers,
+    build,
+    ...options.pool,
+    async prepare(place) {
+      await mkdir(dirOf(place), { mode: 0o700 });
+      return { dir: dirOf(place), cgroups: [...(cgroups?.make(place).procs ?? [])] };
+    },
+    // The launch log in the sandbox's directory names its process: the janitor goes by that.
+    onLaunched() {},
+    async onGone(place) {
+      await cgroups?.find(place).remove();
+      await keeper.removeTree(dirOf(place));
+    },
+    onRefillFailed: (error) => log("warn", "a sandbox could not be kept warm", { error: String(error) }),
+  });
+  const engine = await openEngine({
+    home,
+    store,
+    drivers,
+    pool,
+    openGuest: (launched, sinks) =>
+      openGuest(() => launched.connect(), { sinks, build, ended: launched.ended }),
+    trees: {
+      remove: async (path) => Number(await keeper.removeTree(path)),
+      size: async (path) => Number((await keeper.treeSize(path)).bytes),
+    },
+    ...(options.settings ? { settings: options.settings } : {}),
+    log,
+  });
+  prewarm(pool, drivers, log);
+  const close = engine.close;
+  engine.close = async () => {
+    await close();
+    await keeper.close();
+  };
+  return engine;
+}
+
+/** The kind that most callers will take waits before the first one comes. */
+function prewarm(pool: Pool, drivers: ReturnType<typeof allDrivers>, log: Log): void {
+  const [fastest] = drivers;
+  if (!fastest) return;
+  fastest.probe().then(
+    ({ usable }) => usable && pool.prewarm({ driver: fastest.name, image: "host" }),
+    (error) => log("warn", "a driver could not be tried", { driver: fastest.name, error: String(error) }),
+  );
+}

@@ -1,0 +1,70 @@
+import type { Store } from "@caisson/store";
+import type { Driver, Launched } from "../driver/driver.ts";
+import type { Guest, OutputSink } from "../link/guest.ts";
+import type { Kind } from "../pool/entry.ts";
+import type { Taken } from "../pool/pool.ts";
+
+/** Where sandboxes come from. */
+export interface SandboxPool {
+  take(kind: Kind): Promise<Taken>;
+  /** Somebody waits for work of ours; call the result when it is done. */
+  working(): () => void;
+  /** Ends those that nobody has taken. */
+  close(): Promise<void>;
+}
+
+/** Directory trees that may belong to somebody else; the keeper handles them. */
+export interface Trees {
+  /** Resolves with the number of bytes that were freed. */
+  remove(path: string): Promise<number>;
+  size(path: string): Promise<number>;
+}
+
+export type Log = (
+  level: "debug" | "info" | "warn" | "error",
+  message: string,
+  fields?: Record<string, unknown>,
+) => void;
+
+/** What the configuration decides. Every field has a default. */
+export interface EngineSettings {
+  /** Custom profiles by name, as in the configuration. */
+  profiles: Record<string, unknown>;
+  /** Rules by kind of agent, as in the configuration. */
+  agents: Record<string, unknown>;
+  admission: AdmissionSettings;
+}
+
+export interface AdmissionSettings {
+  /** Sandboxes alive at once. Default: 512. */
+  sandboxes: number;
+  /** Sum of their memory limits, in percent of the machine's memory. Default: 10 000. */
+  memoryPercent: number;
+  /** Sum of their processor limits, in percent of the machine's processors. Default: 10 000. */
+  cpuPercent: number;
+  /** Sandboxes that may wait for a place. Default: 256. */
+  queue: number;
+}
+
+export const defaultSettings: EngineSettings = {
+  profiles: {},
+  agents: {},
+  admission: { sandboxes: 512, memoryPercent: 10_000, cpuPercent: 10_000, queue: 256 },
+};
+
+/** What the engine is made from. */
+export interface EngineParts {
+  /** The data directory. */
+  home: string;
+  store: Store;
+  /** Fastest first. */
+  drivers: readonly Driver[];
+  pool: SandboxPool;
+  /** Opens the link to a sandbox that an earlier daemon started. */
+  openGuest(launched: Launched, sinks: Iterable<readonly [stream: number, sink: OutputSink]>): Promise<Guest>;
+  trees: Trees;
+  settings?: Partial<EngineSettings>;
+  log?: Log;
+}
+
+export type { Taken };

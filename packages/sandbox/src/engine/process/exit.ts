@@ -1,0 +1,33 @@
+import { constants } from "node:os";
+import type { Exited } from "@caisson/contract/link";
+import type { ExitRecord } from "../records.ts";
+import { signalName } from "../signals.ts";
+import type { Proc } from "./proc.ts";
+
+/** A command's end as the guest tells it, with what only the host knows. */
+export function exitRecord(proc: Proc, exited: Exited): ExitRecord {
+  return {
+    code: exited.signal !== 0 ? 128 + exited.signal : exited.code,
+    signal: signalName(exited.signal),
+    timedOut: exited.timedOut,
+    oomKilled: wasOomKilled(proc, exited),
+    truncated: proc.log.firstKept > 0,
+    durationMs: Number(exited.durationUs) / 1000,
+    userMs: Number(exited.userUs) / 1000,
+    systemMs: Number(exited.systemUs) / 1000,
+    maxRssBytes: Number(exited.maxRssBytes),
+    lost: "",
+  };
+}
+
+/** Memory was exhausted since the command began, and it or a part of it was killed. */
+function wasOomKilled(proc: Proc, exited: Exited): boolean {
+  if (exited.code === 0 || exited.timedOut) return false;
+  if (exited.signal !== 0 && exited.signal !== constants.signals.SIGKILL) return false;
+  return oomKills(proc.box) > proc.oomBefore;
+}
+
+/** How often memory was exhausted in a sandbox. */
+export function oomKills(box: Proc["box"]): number {
+  return (box.cgroup?.oomKills() ?? 0) + box.oomByWatcher;
+}

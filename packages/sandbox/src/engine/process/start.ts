@@ -1,0 +1,193 @@
+import { CaissonError, type CallContext } from "@caisson/contract";
+import type { Exited } from "@caisson/contract/link";
+import type { StateChange } from "@caisson/store";
+import type { Guest } from "../../link/guest.ts";
+import type { Box } from "../box.ts";
+import type { EngineContext } from "../context.ts";
+import type { CommandInit } from "../engine.ts";
+import { endBox } from "../lifecycle.ts";
+import { kinds, type ProcessRecord } from "../records.ts";
+import { type PreparedCommand, prepareCommand, startOf } from "./command.ts";
+import { exitRecord } from "./exit.ts";
+import { logOf } from "./output.ts";
+import { Proc } from "./proc.ts";
+
+/** Exited processes whose records a living sandbox keeps; the oldest go first. */
+const keptProcesses = 1000;
+/** Of a command's arguments in the trail. */
+const trailBytes = 2048;
+
+export interface StartRequest {
+  /** Stored in the transaction that records the process. */
+  remember(processId: string): StateChange[];
+  /** The sandbox ends when the process has exited. */
+  endsSandbox: boolean;
+}
+
+/**
+ * Starts a command; resolves when it runs and its record is on disk. The record is written while the
+ * guest starts it. A key is handed to the operating system first: a daemon that dies right after the
+ * start must know of it, so that a repeated call does not run the command again.
+ */
+export async function startProcess(
+  context: EngineContext,
+  box: Box,
+  guest: Guest,
+  init: CommandInit,
+  request: StartRequest,
+  call: CallContext,
+): Promise<Proc> {
+  const prepared = prepareCommand(init, box);
+  const proc = newProc(context, box, guest, prepared);
+  if (request.endsSandbox) box.record.runs = proc.id;
+  const remembered = request.remember(proc.id);
+  const { stdin } = prepared.command;
+  const recorded = context.commit(
+    [],
+    [
+      proc.put(),
+      box.put(),
+      ...remembered,
+      ...(stdin.length > 0
+        ? [{ put: kinds.stdin, key: proc.key, value: Buffer.from(stdin).toString("base64") }]
+        : []),
+    ],
+  );
+  recorded.catch(() => {});
+  try {
+    if (remembered.length > 0 && !context.store.flush()) await recorded;
+    const started = guest.start(startOf(prepared, proc.record.stream, box), proc.log);
+    if (stdin.length > 0) feedStdin(proc, guest, stdin);
+    await started;
+    void context.commitSurely([startedEvent(proc, call)], []);
+    await recorded;
+    return proc;
+  } catch (error) {
+    await dropProcess(context, proc, error, call);
+    throw error;
+  }
+}
+
+function newProc(context: EngineContext, box: Box, guest: Guest, { command, cwd }: PreparedCommand): Proc {
+  const record: ProcessRecord = {
+    id: `p${++box.record.lastProcess}`,
+    sandboxId: box.id,
+    stream: guest.nextStream(),
+    argv: command.argv,
+    cwd,
+    hasTerminal: command.terminal !== undefined,
+    keepStdin: command.keepStdin,
+    startedAt: Date.now(),
+    endedAt: 0,
+    exit: undefined,
+    seq: 0,
+    firstKeptSeq: 0,
+  };
+  const proc = new Proc(box, record);
+  proc.log = logOf(context, proc, (exited) => processExited(context, proc, exited));
+  proc.oomBefore = box.oomSeen;
+  proc.release = box.use();
+  box.processes.set(proc.id, proc);
+  return proc;
+}
+
+/** Gives a process the input that it was started with; it may exit without reading it. */
+export function feedStdin(proc: Proc, guest: Guest, stdin: Uint8Array): void {
+  proc.stdinOffset += stdin.length;
+  proc.stdinChain = guest.writeStdin(proc.record.stream, stdin).catch(() => {});
+  if (!proc.record.keepStdin) guest.endStdin(proc.record.stream);
+}
+
+/** Told by the link, once, when everything that the process wrote is stored. */
+export function processExited(context: EngineContext, proc: Proc, exited: Exited): void {
+  const { box } = proc;
+  if (!proc.finish(exitRecord(proc, exited))) return;
+  const exit = proc.record.exit!;
+  if (exit.oomKilled) box.oomSeen++;
+  const drops = dropOldProcesses(box);
+  const recorded = context.commitSurely(
+    [
+      {
+        type: "process.exited",
+        actor: "daemon",
+        sandboxId: box.id,
+        processId: proc.id,
+        data: {
+          code: exit.code,
+          ...(exit.signal ? { signal: exit.signal } : {}),
+          ...(exit.timedOut ? { timed_out: true } : {}),
+          ...(exit.oomKilled ? { oom_killed: true } : {}),
+        },
+      },
+    ],
+    [proc.put(), { remove: kinds.stdin, key: proc.key }, ...drops.changes],
+  );
+  // The guest tells it again to the next daemon until it is on disk here.
+  void recorded.then(() => {
+    if (box.record.runs === proc.id) return endBox(context, box, "run_finished", "", "daemon");
+    box.guest?.forget(proc.record.stream);
+  });
+  for (const old of drops.procs) void old.log.close();
+}
+
+/** The command could not be started: nothing of it stays but an event. */
+async function dropProcess(
+  context: EngineContext,
+  proc: Proc,
+  error: unknown,
+  call: CallContext,
+): Promise<void> {
+  proc.release?.();
+  proc.box.processes.delete(proc.id);
+  if (proc.box.record.runs === proc.id) proc.box.record.runs = "";
+  await context.commitSurely(
+    [
+      {
+        type: "process.failed",
+        actor: call.actor,
+        sandboxId: proc.box.id,
+        processId: proc.id,
+        data: { code: CaissonError.from(error).code, executable: proc.record.argv[0] ?? "" },
+      },
+    ],
+    [
+      { remove: kinds.process, key: proc.key },
+      { remove: kinds.stdin, key: proc.key },
+    ],
+  );
+}
+
+function dropOldProcesses(box: Box): { procs: Proc[]; changes: StateChange[] } {
+  const procs: Proc[] = [];
+  for (const proc of box.processes.values()) {
+    if (box.processes.size - procs.length <= keptProcesses) break;
+    if (proc.record.exit) procs.push(proc);
+  }
+  for (const proc of procs) box.processes.delete(proc.id);
+  const changes = procs.flatMap((proc): StateChange[] => [
+    { remove: kinds.process, key: proc.key },
+    { remove: kinds.output, key: proc.key },
+  ]);
+  return { procs, changes };
+}
+
+function startedEvent(proc: Proc, call: CallContext) {
+  return {
+    type: "process.started",
+    actor: call.actor,
+    sandboxId: proc.box.id,
+    processId: proc.id,
+    data: { argv: trail(proc.record.argv), cwd: proc.record.cwd },
+  };
+}
+
+function trail(argv: readonly string[]): string[] {
+  const words: string[] = [];
+  let left = trailBytes;
+  for (const word of argv) {
+    if (left <= 0) return [...words, "…"];
+    words.push(word.length > left ? `${word.slice(0, left)}…` : word);
+    left -= word.length;
+  }
+  return words;
+}

@@ -1,0 +1,118 @@
+import { create, toJson } from "@bufbuild/protobuf";
+import {
+  CaissonError,
+  type Mechanism,
+  rules,
+  type SandboxSpec,
+  SandboxSpecSchema,
+  Tier,
+} from "@caisson/contract";
+import type { Driver } from "../driver/driver.ts";
+import {
+  type FoundCgroups,
+  type LimitValues,
+  mergeLimits,
+  planLimits,
+  requestedLimits,
+} from "../limits/index.ts";
+import { isSyscallGroup, type Profiles, type SandboxProfile, syscallGroups } from "../profiles/index.ts";
+import type { SpecInit } from "./engine.ts";
+import { type ResolvedWorkspace, resolveWorkspace } from "./workspace.ts";
+
+/** A spec with everything decided that can be decided before a sandbox is there. */
+export interface SandboxPlan {
+  spec: SandboxSpec;
+  /** The spec as it was asked for, as JSON of the contract. */
+  asked: unknown;
+  driver: Driver;
+  profile: SandboxProfile;
+  limits: LimitValues;
+  limitMechanisms: Mechanism[];
+  workspace: ResolvedWorkspace;
+  syscalls: string[];
+  idleTtlS: number;
+  maxAgeS: number;
+}
+
+export interface PlanningParts {
+  home: string;
+  profiles: Profiles;
+  cgroups: FoundCgroups;
+  /** The fastest usable driver at or above a tier, or the one that is named. */
+  chooseDriver(name: string, minimum: Tier): Promise<Driver>;
+}
+
+/** Checks a spec and completes it by profile and rules. */
+export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise<SandboxPlan> {
+  const spec = create(SandboxSpecSchema, init);
+  checkSpec(spec);
+  const rule = parts.profiles.ruleFor(spec.agent);
+  const profile = parts.profiles.get(ruledProfile(spec, rule?.profile ?? ""));
+  const requested = requestedLimits(spec.limits);
+  const limits = mergeLimits(requested, profile.limits);
+  const limitMechanisms = planLimits(limits, requested, parts.cgroups);
+  const minimum = Math.max(spec.minimumTier, rule?.minimumTier ?? 0, Tier.CONTAINER) as Tier;
+  const [driver, workspace] = await Promise.all([
+    parts.chooseDriver(spec.driver, minimum),
+    resolveWorkspace(spec.workspace, parts.home),
+  ]);
+  return {
+    spec,
+    asked: toJson(SandboxSpecSchema, spec),
+    driver,
+    profile,
+    limits,
+    limitMechanisms,
+    workspace,
+    syscalls: [...new Set([...profile.syscalls, ...spec.syscalls])],
+    idleTtlS: spec.idleTtlS || rules.times.idle_ttl_s,
+    maxAgeS: spec.maxAgeS || rules.times.max_age_s,
+  };
+}
+
+/** A rule's profile holds for its kind of agent; a request may name the same one, not another. */
+function ruledProfile(spec: SandboxSpec, ruled: string): string {
+  if (ruled === "" || spec.profile === "" || spec.profile === ruled) return ruled || spec.profile;
+  throw new CaissonError("POLICY_FORBIDS", `agents of kind ${spec.agent} get the profile ${ruled}`);
+}
+
+function checkSpec(spec: SandboxSpec): void {
+  if (spec.image !== "" && spec.image !== "host") throw invalid("image", "can only be `host`");
+  if (!(spec.minimumTier in Tier)) throw invalid("minimum_tier", "is not a tier");
+  for (const group of spec.syscalls) {
+    if (!isSyscallGroup(group)) throw invalid("syscalls", `knows ${syscallGroups.join(" and ")}`);
+  }
+  if (!/^[A-Za-z0-9._-]{0,64}$/.test(spec.agent))
+    throw invalid("agent", "must be up to 64 characters of `[A-Za-z0-9._-]`");
+  checkLabels(spec.labels);
+  checkEnv(spec.env, "spec.env");
+}
+
+function checkLabels(labels: Record<string, string>): void {
+  const entries = Object.entries(labels);
+  if (entries.length > rules.sizes.labels) throw invalid("labels", `may be at most ${rules.sizes.labels}`);
+  for (const [key, value] of entries) {
+    if (!/^[a-z0-9._/-]{1,63}$/.test(key))
+      throw invalid("labels", "must have keys of 1 to 63 characters of `[a-z0-9._/-]`");
+    if (Buffer.byteLength(value) > 255) throw invalid("labels", "must have values of at most 255 bytes");
+  }
+}
+
+const maxEnvBytes = 128 * 1024;
+
+/** Variables that can be handed to a program. */
+export function checkEnv(env: Record<string, string>, field: string): void {
+  let bytes = 0;
+  for (const [name, value] of Object.entries(env)) {
+    if (!/^[^=\0]+$/.test(name) || value.includes("\0")) {
+      throw new CaissonError("INVALID_INPUT", `${field} has a name that is empty or holds \`=\`, or a NUL`);
+    }
+    bytes += Buffer.byteLength(name) + Buffer.byteLength(value) + 2;
+  }
+  if (bytes > maxEnvBytes)
+    throw new CaissonError("TOO_LARGE", `${field} is larger than ${maxEnvBytes} bytes`);
+}
+
+function invalid(field: string, why: string): CaissonError {
+  return new CaissonError("INVALID_INPUT", `spec.${field} ${why}`);
+}

@@ -1,0 +1,42 @@
+import { create } from "@bufbuild/protobuf";
+import { type UsageItem, UsageItemSchema } from "@caisson/contract";
+import type { EngineContext } from "./context.ts";
+import { forgetSandbox } from "./forget.ts";
+import { kinds, type SandboxRecord } from "./records.ts";
+
+/** What is kept on disk, and how much of it `prune` would free. */
+export async function usageItems(context: EngineContext): Promise<UsageItem[]> {
+  const ended = endedRecords(context);
+  const living = [...context.boxes.values()].map((box) => box.record);
+  const [endedBytes, livingBytes] = await Promise.all([bytesOf(context, ended), bytesOf(context, living)]);
+  const item = (what: string, bytes: number, count: number, freeable: number) =>
+    create(UsageItemSchema, { what, bytes: BigInt(bytes), count, freeableBytes: BigInt(freeable) });
+  return [
+    item("sandboxes", livingBytes, living.length, 0),
+    item("ended", endedBytes, ended.length, endedBytes),
+    item("log", context.store.size(), context.store.head, 0),
+  ];
+}
+
+/** Forgets every ended sandbox. */
+export async function prune(
+  context: EngineContext,
+  actor: string,
+): Promise<{ sandboxes: number; bytes: bigint }> {
+  let bytes = 0;
+  const ended = endedRecords(context);
+  for (const record of ended) bytes += await forgetSandbox(context, record, actor);
+  return { sandboxes: ended.length, bytes: BigInt(bytes) };
+}
+
+function endedRecords(context: EngineContext): SandboxRecord[] {
+  return [...context.store.scan<SandboxRecord>(kinds.ended)].map(([, record]) => record);
+}
+
+async function bytesOf(context: EngineContext, records: readonly SandboxRecord[]): Promise<number> {
+  let bytes = 0;
+  for (const record of records) {
+    if (record.place) bytes += await context.parts.trees.size(context.dirOf(record.place)).catch(() => 0);
+  }
+  return bytes;
+}

@@ -1,0 +1,32 @@
+import type { Box } from "./box.ts";
+import type { EngineContext } from "./context.ts";
+import { endBox } from "./lifecycle.ts";
+
+/** How long the end of a sandbox's process may be told after the loss of its link. */
+const togetherMs = 300;
+
+/** Ends a sandbox when its guest or its outer process is gone, and bounds its memory where nothing else does. */
+export function watchBox(context: EngineContext, box: Box): void {
+  const { launched, guest } = box;
+  if (!launched || !guest) return;
+  void launched.ended.then((words) => endBox(context, box, "guest_died", words, "daemon"));
+  void guest.lost.then(async (error) => {
+    if (box.ending || context.closing) return;
+    const died = await Promise.race([launched.ended.then(() => true), sleep(togetherMs)]);
+    if (died) return;
+    await endBox(context, box, "guest_lost", error.message, "daemon");
+  });
+  if (!context.cgroups.cgroups?.controls.memory && box.record.limits.memoryBytes > 0) {
+    box.unwatch = context.watcher.watch({
+      pid: launched.record.pid,
+      memoryBytes: box.record.limits.memoryBytes,
+      killed: () => {
+        box.oomByWatcher++;
+      },
+    });
+  }
+}
+
+function sleep(ms: number): Promise<false> {
+  return new Promise((resolve) => setTimeout(() => resolve(false), ms).unref());
+}

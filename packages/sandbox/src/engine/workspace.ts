@@ -1,0 +1,122 @@
+import { type BigIntStats, chmodSync, mkdirSync, statSync } from "node:fs";
+import { realpath, stat } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { CaissonError, checkPath, type Workspace, WorkspaceMode } from "@caisson/contract";
+import { Mount_Kind } from "@caisson/contract/link";
+import type { MountSource } from "../driver/driver.ts";
+import type { SealInit } from "../link/guest.ts";
+
+export interface ResolvedWorkspace {
+  dir: string;
+  mode: WorkspaceMode;
+  /** What the directory was when it was looked at; the guest compares. */
+  stats: BigIntStats | undefined;
+}
+
+/** Something to hand in, and what the guest is to do with it. */
+export interface MountPlan {
+  sources: MountSource[];
+  mounts: NonNullable<SealInit["mounts"]>;
+}
+
+/** Directories of the system: as a workspace they would show or shadow the host itself. */
+const systemDirectories = [
+  "/bin",
+  "/boot",
+  "/etc",
+  "/lib",
+  "/lib32",
+  "/lib64",
+  "/libx32",
+  "/run",
+  "/sbin",
+  "/usr",
+  "/var",
+];
+/** Neither they nor anything below them are directories of files. */
+const kernelDirectories = ["/proc", "/sys", "/dev"];
+
+/** Checks a workspace; refuses with the rule's name. `home` is the daemon's data directory. */
+export async function resolveWorkspace(
+  workspace: Workspace | undefined,
+  home: string,
+): Promise<ResolvedWorkspace> {
+  const none = { dir: "", mode: WorkspaceMode.NONE, stats: undefined };
+  if (!workspace) return none;
+  if (workspace.mode === WorkspaceMode.NONE || (!workspace.mode && workspace.dir === "")) {
+    if (workspace.dir !== "")
+      throw new CaissonError("INVALID_INPUT", "workspace.dir is given, but its mode is none");
+    return none;
+  }
+  const dir = await realDirectory(workspace.dir);
+  checkPlace(dir, await realpath(home), homedir());
+  const stats = await stat(dir, { bigint: true });
+  return { dir, mode: workspace.mode || WorkspaceMode.OVERLAY, stats };
+}
+
+async function realDirectory(path: string): Promise<string> {
+  checkPath(path);
+  if (!path.startsWith("/")) throw refused("absolute", "the directory must be an absolute path");
+  try {
+    const dir = await realpath(path);
+    if ((await stat(dir)).isDirectory()) return dir;
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (code === "ENOENT") throw refused("exists", "there is no such directory");
+    if (code === "EACCES") throw refused("readable", "the daemon may not read the directory");
+    throw error;
+  }
+  throw refused("directory", "it is not a directory");
+}
+
+function checkPlace(dir: string, home: string, userHome: string): void {
+  if (dir === "/") throw refused("root", "the root of the host cannot be a workspace");
+  if (kernelDirectories.some((kernel) => isAtOrBelow(dir, kernel))) {
+    throw refused("kernel", "/proc, /sys and /dev hold no projects");
+  }
+  if (isAtOrBelow(userHome, dir))
+    throw refused("home", "a home directory, or one above it, holds more than a project");
+  if (isAtOrBelow(home, dir) || isAtOrBelow(dir, home)) {
+    throw refused("data", "the daemon's own data would be inside, or around it");
+  }
+  if (systemDirectories.includes(dir)) throw refused("system", "it is a directory of the system");
+}
+
+/**
+ * What is handed in for a workspace. The layer's directories are made below `dir`. `mapOwner`: the
+ * sandbox has another uid than the daemon.
+ */
+export function workspaceMounts(workspace: ResolvedWorkspace, dir: string, mapOwner: boolean): MountPlan {
+  const { stats } = workspace;
+  if (!stats) return { sources: [], mounts: [] };
+  const place = { path: workspace.dir, device: stats.dev, inode: stats.ino, isFile: false };
+  const project: MountSource = { path: workspace.dir, readOnly: true, mapOwner, refuseNested: true };
+  if (workspace.mode === WorkspaceMode.BIND) {
+    return { sources: [project], mounts: [{ ...place, kind: Mount_Kind.BIND, readOnly: true }] };
+  }
+  const layer = join(dir, "layer");
+  const upper = join(layer, "upper");
+  mkdirSync(upper, { recursive: true });
+  mkdirSync(join(layer, "work"));
+  // Inside, the project's own directory looks like the upper one.
+  chmodSync(upper, Number(stats.mode & 0o777n) | 0o700);
+  const made = statSync(layer, { bigint: true });
+  return {
+    sources: [project, { path: layer, readOnly: false, mapOwner, refuseNested: false }],
+    mounts: [
+      { ...place, kind: Mount_Kind.LOWER, readOnly: true },
+      { kind: Mount_Kind.UPPER, path: workspace.dir, device: made.dev, inode: made.ino },
+    ],
+  };
+}
+
+function isAtOrBelow(path: string, root: string): boolean {
+  return path === root || path.startsWith(root === "/" ? "/" : `${root}/`);
+}
+
+function refused(rule: string, why: string): CaissonError {
+  return new CaissonError("WORKSPACE_REFUSED", `workspace.${rule}: ${why}`, {
+    metadata: { rule: `workspace.${rule}` },
+  });
+}
