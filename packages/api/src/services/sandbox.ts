@@ -20,8 +20,7 @@ export function sandboxService(engine: Engine): ServedService {
       });
     },
     async deleteSandbox(request, call) {
-      checkKey(request.idempotencyKey);
-      const options = { reason: "deleted", forget: request.forget };
+      const options = { reason: "deleted", forget: request.forget, key: checkKey(request.idempotencyKey) };
       return { sandbox: await engine.end(checkSandboxId(request.sandboxId), options, call) };
     },
     async extendSandbox(request, call) {

@@ -27,7 +27,10 @@ export function createHttpServers(gate: Gate, handle: HttpHandler): HttpServers 
   const http1 = hardenedHttp1(listener);
   const http2 = hardenedHttp2(listener);
   return {
-    http1: (socket) => void http1.emit("connection", socket),
+    http1(socket) {
+      http1.emit("connection", socket);
+      socket.resume();
+    },
     http2: (socket) => void http2.emit("connection", socket),
     close() {
       http1.close();
