@@ -150,7 +150,8 @@ fn unpacking_merges_directories_and_replaces_files() {
 fn hostile_archives_are_rejected_whole() {
     let file = |path: &str| (member(Kind::File, path), b"x".as_slice());
     let other = |kind, path: &str| (member(kind, path), b"".as_slice());
-    let cases: Vec<(&str, Vec<(Member, &[u8])>)> = vec![
+    type Case<'a> = (&'a str, Vec<(Member, &'a [u8])>);
+    let cases: Vec<Case<'_>> = vec![
         ("parent", vec![file("../escape")]),
         ("parent inside", vec![file("a/../../escape")]),
         ("absolute", vec![file("/escape")]),
