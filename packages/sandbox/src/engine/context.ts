@@ -1,9 +1,8 @@
-import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { CaissonError } from "@caisson/contract";
 import type { NewEvent, StateChange, Store, StoredEvent } from "@caisson/store";
-import { type FoundCgroups, findCgroups, MemoryWatcher } from "../limits/index.ts";
+import { type FoundCgroups, MemoryWatcher } from "../limits/index.ts";
 import { Profiles } from "../profiles/index.ts";
 import { Admission } from "./admission.ts";
 import type { Box } from "./box.ts";
@@ -46,7 +45,7 @@ export class EngineContext {
     this.store = parts.store;
     this.log = parts.log ?? (() => {});
     this.profiles = new Profiles(this.settings.profiles, this.settings.agents);
-    this.cgroups = findCgroups(groupName(parts.home));
+    this.cgroups = parts.cgroups;
     this.admission = new Admission(this.settings.admission);
     this.reports = new EnforcementReports(parts.store);
     this.idempotency = new Idempotency(parts.store);
@@ -79,11 +78,6 @@ export class EngineContext {
       }
     }
   }
-}
-
-/** Daemons of several data directories keep out of each other's control groups. */
-export function groupName(home: string): string {
-  return hash("sha256", home).slice(0, 12);
 }
 
 function readBootId(): string {

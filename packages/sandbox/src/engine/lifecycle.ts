@@ -40,9 +40,6 @@ async function end(
   const { events, changes } = finishProcesses(box, box.running(), lostBecause(reason), actor);
   record.state = SandboxState.ENDED;
   record.endedAt = Date.now();
-  context.boxes.delete(box.id);
-  const session = record.session.toLowerCase();
-  if (session && context.sessions.get(session) === box) context.sessions.delete(session);
   if (record.session) {
     events.push({ type: "session.closed", actor, sandboxId: box.id, data: { name: record.session } });
   }
@@ -57,6 +54,9 @@ async function end(
     { remove: kinds.sandbox, key: box.id },
     { put: kinds.ended, key: box.id, value: record },
   ]);
+  context.boxes.delete(box.id);
+  const session = record.session.toLowerCase();
+  if (context.sessions.get(session) === box) context.sessions.delete(session);
   box.ready.reject(box.notReady());
   box.gone.resolve();
   // What it held is freed after the answer; a daemon that dies before that finds it again at its start.

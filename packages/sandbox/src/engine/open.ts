@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { mkdir } from "node:fs/promises";
 import type { Store } from "@caisson/store";
 import { allDrivers } from "../driver/index.ts";
@@ -5,7 +6,6 @@ import { Keeper } from "../keeper/index.ts";
 import { findCgroups } from "../limits/index.ts";
 import { openGuest } from "../link/open.ts";
 import { Pool } from "../pool/pool.ts";
-import { groupName } from "./context.ts";
 import type { Engine } from "./engine.ts";
 import { openEngine } from "./index.ts";
 import type { EngineSettings, Log } from "./parts.ts";
@@ -28,7 +28,9 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Engine> 
   const { home, guest, build, store, log = () => {} } = options;
   const keeper = new Keeper({ guest });
   const drivers = allDrivers({ keeper, guest });
-  const { cgroups } = findCgroups(groupName(home));
+  // Daemons of several data directories keep out of each other's groups.
+  const found = findCgroups(hash("sha256", home).slice(0, 12));
+  const { cgroups } = found;
   const dirOf = (place: string) => `${home}/sandboxes/${place}`;
   const pool = new Pool({
     drivers,
@@ -51,6 +53,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Engine> 
     store,
     drivers,
     pool,
+    cgroups: found,
     openGuest: (launched, sinks) =>
       openGuest(() => launched.connect(), { sinks, build, ended: launched.ended }),
     trees: {

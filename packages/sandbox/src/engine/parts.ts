@@ -1,5 +1,6 @@
 import type { Store } from "@caisson/store";
 import type { Driver, Launched } from "../driver/driver.ts";
+import type { FoundCgroups } from "../limits/index.ts";
 import type { Guest, OutputSink } from "../link/guest.ts";
 import type { Kind } from "../pool/entry.ts";
 import type { Taken } from "../pool/pool.ts";
@@ -60,6 +61,8 @@ export interface EngineParts {
   /** Fastest first. */
   drivers: readonly Driver[];
   pool: SandboxPool;
+  /** Control groups that this process can write, or why there are none. */
+  cgroups: FoundCgroups;
   /** Opens the link to a sandbox that an earlier daemon started. */
   openGuest(launched: Launched, sinks: Iterable<readonly [stream: number, sink: OutputSink]>): Promise<Guest>;
   trees: Trees;

@@ -32,6 +32,14 @@ export async function openSession(
   checkSessionName(name);
   const key = name.toLowerCase();
   const underWay = openingOf(context);
+  // One that is being ended gives its name up when it is gone.
+  for (
+    let box = context.sessions.get(key);
+    box?.ending && !underWay.has(key);
+    box = context.sessions.get(key)
+  ) {
+    await box.gone.promise;
+  }
   const existing = underWay.get(key) ?? context.sessions.get(key);
   if (existing) {
     const box = await existing;

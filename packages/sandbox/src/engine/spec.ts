@@ -78,7 +78,7 @@ function ruledProfile(spec: SandboxSpec, ruled: string): string {
 
 function checkSpec(spec: SandboxSpec): void {
   if (spec.image !== "" && spec.image !== "host") throw invalid("image", "can only be `host`");
-  if (!(spec.minimumTier in Tier)) throw invalid("minimum_tier", "is not a tier");
+  if (!Object.values<number>(Tier).includes(spec.minimumTier)) throw invalid("minimum_tier", "is not a tier");
   for (const group of spec.syscalls) {
     if (!isSyscallGroup(group)) throw invalid("syscalls", `knows ${syscallGroups.join(" and ")}`);
   }
