@@ -1,9 +1,17 @@
 // Writes everything that derives from proto/ and spec/rules.json.
 // `--check` writes into a temporary place instead and fails if the committed files differ.
 import { execFileSync } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { writeOpenapi } from "./openapi.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -31,47 +39,66 @@ function prefixed(prefix: string, values: Record<string, number>): Record<string
   );
 }
 
-function generate(): void {
-  run("buf", ["generate"]);
+/** Writes everything below `target`, which has the repository's layout. */
+function generateInto(target: string): void {
+  for (const dir of generated) mkdirSync(join(target, dir), { recursive: true });
+  run("buf", ["generate", "--output", target]);
+  const image = join(target, "image.binpb");
+  run("buf", ["build", "-o", image]);
+  writeOpenapi(image, join(target, "packages/api/src/gen/openapi.json"));
+  run(
+    "cargo",
+    ["run", "--quiet", "--locked", "-p", "gen", "--", image, join(target, "guest/src/gen")],
+    join(root, "guest"),
+  );
   const rules = JSON.parse(readFileSync(join(root, "spec/rules.json"), "utf8"));
-  writeFileSync(join(root, "packages/contract/src/gen/rules.ts"), rulesForTypeScript(rules));
-  const scratch = mkdtempSync(join(tmpdir(), "caisson-generate-"));
-  try {
-    const image = join(scratch, "image.binpb");
-    run("buf", ["build", "-o", image]);
-    writeOpenapi(image, join(root, "packages/api/src/gen/openapi.json"));
-    run(
-      "cargo",
-      ["run", "--quiet", "--locked", "-p", "gen", "--", image, join(root, "guest/src/gen")],
-      join(root, "guest"),
-    );
-  } finally {
-    rmSync(scratch, { recursive: true });
-  }
-  writeFileSync(join(root, "guest/src/gen/rules.rs"), rulesForRust(rules));
+  writeFileSync(join(target, "packages/contract/src/gen/rules.ts"), rulesForTypeScript(rules));
+  writeFileSync(join(target, "guest/src/gen/rules.rs"), rulesForRust(rules));
 }
 
-function check(): boolean {
-  const before = mkdtempSync(join(tmpdir(), "caisson-generated-"));
-  for (const dir of generated) cpSync(join(root, dir), join(before, dir), { recursive: true });
-  generate();
-  let same = true;
-  for (const dir of generated) {
-    try {
-      execFileSync("diff", ["-r", join(before, dir), join(root, dir)], { stdio: "inherit" });
-    } catch {
-      same = false;
+function filesBelow(dir: string): Set<string> {
+  if (!existsSync(dir)) return new Set();
+  const entries = readdirSync(dir, { recursive: true, withFileTypes: true });
+  return new Set(
+    entries
+      .filter((entry) => entry.isFile())
+      .map((entry) => relative(dir, join(entry.parentPath, entry.name))),
+  );
+}
+
+/** Files that differ between what is there and what was generated. */
+function differences(target: string): string[] {
+  return generated.flatMap((dir) => {
+    const [here, made] = [join(root, dir), join(target, dir)];
+    const names = filesBelow(here).union(filesBelow(made));
+    const same = (name: string) => {
+      const [old, fresh] = [join(here, name), join(made, name)];
+      return existsSync(old) && existsSync(fresh) && readFileSync(old).equals(readFileSync(fresh));
+    };
+    return [...names].filter((name) => !same(name)).map((name) => join(dir, name));
+  });
+}
+
+/** Touches only what differs, so that whoever runs from these files meanwhile finds them all. */
+function adopt(target: string, names: string[]): void {
+  for (const name of names) {
+    if (!existsSync(join(target, name))) rmSync(join(root, name));
+    else {
+      mkdirSync(dirname(join(root, name)), { recursive: true });
+      writeFileSync(join(root, name), readFileSync(join(target, name)));
     }
   }
-  rmSync(before, { recursive: true });
-  return same;
 }
 
-if (process.argv.includes("--check")) {
-  if (!check()) {
-    console.error("generated code was not up to date; it is now: commit it");
-    process.exit(1);
+const scratch = mkdtempSync(join(tmpdir(), "caisson-generate-"));
+try {
+  generateInto(scratch);
+  const names = differences(scratch);
+  if (!process.argv.includes("--check")) adopt(scratch, names);
+  else if (names.length > 0) {
+    console.error(`not up to date, run \`npm run generate\`:\n${names.join("\n")}`);
+    process.exitCode = 1;
   }
-} else {
-  generate();
+} finally {
+  rmSync(scratch, { recursive: true });
 }
