@@ -12,7 +12,11 @@ export interface KeeperOptions {
   runAs?: { uid: number; gid: number };
 }
 
-export type LaunchInit = MessageInitShape<typeof LaunchSchema> & { sandbox: string; log: string };
+export type LaunchInit = MessageInitShape<typeof LaunchSchema> & {
+  sandbox: string;
+  socket: string;
+  log: string;
+};
 export type AttachInit = MessageInitShape<typeof AttachSchema>;
 
 /** A sandbox's outer process, named for ever by its number and the time it started. */

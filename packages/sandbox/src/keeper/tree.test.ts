@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { test } from "node:test";
+import { accounts, Bench } from "./testing.ts";
+
+for (const account of accounts()) {
+  const as = `as ${account.name}`;
+
+  test(`a tree is removed with closed, deep and odd things in it, and nothing beside it, ${as}`, async () => {
+    await using bench = new Bench(account);
+    const { dir, keeper } = bench;
+    bench.shell(`
+      mkdir -p outside tree/closed/inner tree/work/work; echo kept > outside/file
+      ln -s ../outside tree/link; ln -s /nowhere tree/dangling; ln outside/file tree/hard
+      mkfifo tree/fifo; printf x > "tree/$(printf 'new\\nline')"; echo secret > tree/closed/inner/f
+      chmod 000 tree/closed/inner tree/work/work tree/closed; chmod 400 tree/work
+      chmod 500 tree`);
+    const deep = "/usr/bin/perl";
+    assert.ok(existsSync(deep));
+    bench.shell(`chmod 700 tree; perl -e 'chdir "tree"; for (1..3000) { mkdir "d"; chdir "d" or die }'`);
+    await keeper.removeTree(`${dir}/tree`);
+    assert.equal(existsSync(`${dir}/tree`), false);
+    assert.equal(readFileSync(`${dir}/outside/file`, "utf8"), "kept\n");
+    assert.equal(await keeper.removeTree(`${dir}/tree`), 0n);
+    assert.equal(await keeper.removeTree(`${dir}/nowhere/tree`), 0n);
+  });
+
+  test(`a tree is never named through a link, ${as}`, async () => {
+    await using bench = new Bench(account);
+    bench.shell("mkdir -p real/tree; echo kept > real/tree/file; ln -s real linked; ln -s real/tree tree");
+    for (const path of ["linked/tree", "tree"]) {
+      await assert.rejects(bench.keeper.removeTree(`${bench.dir}/${path}`), { code: "INVALID_PATH" });
+      await assert.rejects(bench.keeper.treeSize(`${bench.dir}/${path}`), { code: "INVALID_PATH" });
+    }
+    await assert.rejects(bench.keeper.removeTree("relative"), { code: "INVALID_PATH" });
+    await assert.rejects(bench.keeper.removeTree("/"), { code: "INVALID_PATH" });
+    assert.equal(readFileSync(`${bench.dir}/real/tree/file`, "utf8"), "kept\n");
+  });
+
+  test(`size counts blocks once, closed directories included, ${as}`, async () => {
+    await using bench = new Bench(account);
+    bench.shell(`
+      mkdir -p tree/closed; dd if=/dev/zero of=tree/closed/f bs=1024 count=1024 status=none
+      ln tree/closed/f tree/again; truncate -s 1G tree/sparse; ln -s /usr tree/usr; chmod 000 tree/closed`);
+    const { bytes, files } = await bench.keeper.treeSize(`${bench.dir}/tree`);
+    // Once for the directory, the file under its two names, the sparse file and the link.
+    assert.equal(files, 4n);
+    assert.ok(bytes >= 1_048_576n && bytes < 1_200_000n, `${bytes}`);
+    bench.shell("chmod 700 tree/closed");
+  });
+}
+
+test("removal does not go into another file system", {
+  skip: process.getuid?.() !== 0 && "mounting needs root",
+}, async () => {
+  const account = accounts()[0];
+  assert.ok(account);
+  await using bench = new Bench(account);
+  bench.shell(
+    "mkdir -p tree/mounted tree/other; mount -t tmpfs none tree/mounted; echo kept > tree/mounted/file",
+  );
+  try {
+    await assert.rejects(bench.keeper.removeTree(`${bench.dir}/tree`), { code: "STORAGE_FAILED" });
+    assert.equal(readFileSync(`${bench.dir}/tree/mounted/file`, "utf8"), "kept\n");
+    assert.equal(existsSync(`${bench.dir}/tree/other`), false);
+  } finally {
+    spawnSync("umount", [`${bench.dir}/tree/mounted`]);
+  }
+});
