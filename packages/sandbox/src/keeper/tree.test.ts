@@ -16,9 +16,7 @@ for (const account of accounts()) {
       mkfifo tree/fifo; printf x > "tree/$(printf 'new\\nline')"; echo secret > tree/closed/inner/f
       chmod 000 tree/closed/inner tree/work/work tree/closed; chmod 400 tree/work
       chmod 500 tree`);
-    const deep = "/usr/bin/perl";
-    assert.ok(existsSync(deep));
-    bench.shell(`chmod 700 tree; perl -e 'chdir "tree"; for (1..3000) { mkdir "d"; chdir "d" or die }'`);
+    bench.shell(`chmod 700 tree; perl -e 'chdir "tree"; for (1..500) { mkdir "d"; chdir "d" or die }'`);
     await keeper.removeTree(`${dir}/tree`);
     assert.equal(existsSync(`${dir}/tree`), false);
     assert.equal(readFileSync(`${dir}/outside/file`, "utf8"), "kept\n");
