@@ -1,0 +1,1 @@
+export { type TerminalOptions, terminalService } from "./service.ts";

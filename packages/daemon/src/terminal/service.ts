@@ -1,0 +1,95 @@
+import { type DaemonControl, type Host, main } from "@caisson/cli";
+import type { Client } from "@caisson/client";
+import { CaissonError, type CallContext, type ServedService, serve } from "@caisson/contract";
+import { type InvokeRequest, type Open, TerminalService } from "@caisson/contract/terminal";
+import { decode, LauncherIo } from "./launcher-io.ts";
+import { Outbox } from "./outbox.ts";
+
+export interface TerminalOptions {
+  /** This daemon's build; a launcher of another one is told to start its own. */
+  build: string;
+  /** `restart` is made of `stop` and what the launcher does after it. */
+  daemon: Omit<DaemonControl, "restart">;
+  /** The API's description as OpenAPI 3.1. */
+  openapi: () => Promise<string>;
+}
+
+/** Serves launchers: each call is one command line, run right here. */
+export function terminalService(client: Client, options: TerminalOptions): ServedService {
+  return serve(TerminalService, {
+    invoke: (requests, call) => invoke(client, options, requests, call),
+  });
+}
+
+function invoke(
+  client: Client,
+  options: TerminalOptions,
+  requests: AsyncIterable<InvokeRequest>,
+  call: CallContext,
+): Outbox {
+  let afterwards: (() => void) | undefined;
+  const outbox = new Outbox(() => afterwards?.());
+  const stopAfterwards = () => {
+    afterwards = () => {
+      afterwards = undefined;
+      options.daemon.stop();
+    };
+  };
+  void converse().catch((thrown) => {
+    const { message } = CaissonError.from(thrown);
+    outbox.send({ case: "stderr", value: new TextEncoder().encode(`caisson: ${message}\n`) });
+    outbox.send({ case: "exit", value: 125 });
+    outbox.end();
+  });
+  return outbox;
+
+  async function converse(): Promise<void> {
+    const incoming = requests[Symbol.asyncIterator]();
+    const open = await firstMessage(incoming);
+    if (open.build !== "" && options.build !== "" && open.build !== options.build) {
+      stopAfterwards();
+      outbox.send({ case: "restart", value: true });
+      return outbox.end();
+    }
+    const io = new LauncherIo(open, outbox, call.signal);
+    const args = open.args.map((arg, index) => decode(arg, `argument ${index + 1}`));
+    let restart = false;
+    const daemon: DaemonControl = {
+      status: () => options.daemon.status(),
+      logs: (wanted) => options.daemon.logs(wanted),
+      stop: stopAfterwards,
+      restart: () => {
+        restart = true;
+        stopAfterwards();
+      },
+    };
+    const host: Host = { daemon, sharesFiles: true, openapi: options.openapi };
+    call.signal.addEventListener("abort", () => void outbox.return(), { once: true });
+    void listen(incoming, io);
+    const code = await main(args, io, client, host);
+    outbox.send(restart ? { case: "restart", value: true } : { case: "exit", value: code });
+    outbox.end();
+  }
+}
+
+async function firstMessage(incoming: AsyncIterator<InvokeRequest>): Promise<Open> {
+  const { done, value } = await incoming.next();
+  if (done || value.input.case !== "open")
+    throw new CaissonError("INVALID_INPUT", "the launcher did not say hello");
+  return value.input.value;
+}
+
+/** Hears the launcher out. Its end is told by the call's signal, not here. */
+async function listen(incoming: AsyncIterator<InvokeRequest>, io: LauncherIo): Promise<void> {
+  try {
+    for (;;) {
+      const { done, value } = await incoming.next();
+      if (done) break;
+      await io.hear(value);
+    }
+  } catch {
+    // The connection broke, or said nonsense.
+  } finally {
+    io.close();
+  }
+}
