@@ -3,6 +3,9 @@
 use super::step::{SealError, Step};
 use crate::proto::link::Hold;
 
+/// A sentence; lists of paths are cut.
+const DETAIL_CHARS: usize = 400;
+
 #[derive(Default)]
 pub struct Report {
     holds: Vec<Hold>,
@@ -17,7 +20,11 @@ impl Report {
         self.add(name, false, by, why.into());
     }
 
-    fn add(&mut self, name: &str, enforced: bool, by: &str, detail: String) {
+    fn add(&mut self, name: &str, enforced: bool, by: &str, mut detail: String) {
+        if let Some((end, _)) = detail.char_indices().nth(DETAIL_CHARS) {
+            detail.truncate(end);
+            detail.push('…');
+        }
         self.holds.push(Hold { name: name.into(), enforced, by: by.into(), detail });
     }
 

@@ -1,0 +1,125 @@
+// What the probes expect to find: a workspace with things denied in it, links and sockets that lead out,
+// and something outside that must stay as it is.
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer, type Server } from "node:net";
+import { join } from "node:path";
+import { manifest } from "./manifest.ts";
+
+const probes = join(import.meta.dirname, "probes");
+const secret = "a secret of the host\n";
+
+/** Names in the workspace that the sandbox must not read. */
+export const denied = ["denied", "denied.txt", "above/inner"] as const;
+
+export interface Fixture extends AsyncDisposable {
+  /** Everything lies below; removed at the end. */
+  home: string;
+  workspace: string;
+  /** To be mounted read-only; holds a socket that the host listens on. */
+  readOnly: string;
+  /** The compiled probes. */
+  programs: string;
+  canary: string;
+  abstractSocket: string;
+  /** What on the host is not as it should be after the probes ran. */
+  damage(): string[];
+}
+
+export async function layOut(owner: { uid: number; gid: number }): Promise<Fixture> {
+  const home = mkdtempSync("/tmp/caisson-wall-");
+  chmodSync(home, 0o755);
+  const at = (...parts: string[]) => join(home, ...parts);
+  for (const folder of ["workspace/denied", "workspace/above/inner", "layers", "read-only", "programs"])
+    mkdirSync(at(folder), { recursive: true });
+  writeFileSync(at("workspace/plain.txt"), "plain\n");
+  for (const name of ["denied/secret.txt", "denied.txt", "above/inner/secret.txt"])
+    writeFileSync(at("workspace", name), secret);
+  writeFileSync(at("read-only/file.txt"), "file\n");
+  writeFileSync(at("canary"), secret);
+  symlinkSync("denied.txt", at("workspace/link-to-denied"));
+  symlinkSync("denied", at("workspace/link-to-denied-directory"));
+  symlinkSync("/etc", at("workspace/link-to-etc"));
+  symlinkSync(at("canary"), at("workspace/link-to-canary"));
+  compile(at("programs"));
+  const abstractSocket = `caisson-wall-${process.pid}`;
+  const servers = await Promise.all([
+    listen(at("workspace/host.sock")),
+    listen(at("read-only/host.sock")),
+    listen(`\0${abstractSocket}`),
+  ]);
+  if (process.getuid?.() === 0) execFileSync("chown", ["-R", `${owner.uid}:${owner.gid}`, home]);
+  const before = tree(at("workspace"));
+
+  return {
+    home,
+    workspace: at("workspace"),
+    readOnly: at("read-only"),
+    programs: at("programs"),
+    canary: at("canary"),
+    abstractSocket,
+    damage: () => [
+      ...(readFileSync(at("canary"), "utf8") === secret ? [] : ["the canary was changed"]),
+      ...(tree(at("workspace")) === before ? [] : ["the workspace on the host was changed"]),
+      ...find(home, ({ mode }) => (mode & 0o6000) !== 0).map((path) => `${path} has a set-id bit`),
+      ...["/etc/caisson-probe", "/usr/caisson-probe", "/caisson-probe"].filter((path) => existsSync(path)),
+    ],
+    async [Symbol.asyncDispose]() {
+      for (const server of servers) server.close();
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
+
+function compile(into: string): void {
+  for (const name of manifest.probes) {
+    const flags = ["-O1", "-Wall", "-Wextra", "-Werror", "-static"];
+    execFileSync("gcc", [...flags, "-o", join(into, name), join(probes, `${name}.c`)], { stdio: "inherit" });
+  }
+  cpSync(join(probes, "probe.h"), join(into, "probe.h"));
+}
+
+function listen(address: string): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    const server = createServer((socket) => socket.end("the host speaks\n"));
+    server.once("error", reject);
+    server.listen(address, () => {
+      if (address.startsWith("/")) chmodSync(address, 0o777);
+      resolve(server.unref());
+    });
+  });
+}
+
+/** Names, kinds, modes and contents, as one text that can be compared. */
+function tree(folder: string): string {
+  return find(folder, () => true)
+    .map((path) => {
+      const { mode, size } = lstatSync(path);
+      return `${path} ${mode} ${(mode & 0o170000) === 0o100000 ? readFileSync(path, "utf8") : size}`;
+    })
+    .join("\n");
+}
+
+function find(folder: string, wanted: (status: { mode: number }) => boolean): string[] {
+  return readdirSync(folder, { withFileTypes: true })
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+    .flatMap((entry) => {
+      const path = join(folder, entry.name);
+      const self = wanted(lstatSync(path)) ? [path] : [];
+      // The overlay's own work directory is closed even to its owner.
+      const below = entry.isDirectory() && (lstatSync(path).mode & 0o500) === 0o500 ? find(path, wanted) : [];
+      return [...self, ...below];
+    });
+}

@@ -1,0 +1,113 @@
+/* Using things up. Each case frees what it took, so that the next one can run. */
+#include "probe.h"
+
+static void try_limits(void) {
+  struct rlimit limit;
+  static const struct { const char *name; int resource; } limits[] = {
+    { "limits.raise_files", RLIMIT_NOFILE },
+    { "limits.raise_processes", RLIMIT_NPROC },
+    { "limits.raise_core", RLIMIT_CORE },
+  };
+  for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+    getrlimit((__rlimit_resource_t) limits[i].resource, &limit);
+    limit.rlim_max = RLIM_INFINITY;
+    tried(limits[i].name, setrlimit((__rlimit_resource_t) limits[i].resource, &limit));
+  }
+}
+
+/* Children that wait and can only be ended by us. */
+static void try_fork_bomb(void) {
+  static pid_t children[100000];
+  int count = 0, error = 0;
+  for (; count < 100000; count++) {
+    pid_t child = fork();
+    if (child == 0) {
+      pause();
+      _exit(0);
+    }
+    if (child < 0) {
+      error = errno;
+      break;
+    }
+    children[count] = child;
+  }
+  for (int i = 0; i < count; i++) kill(children[i], SIGKILL);
+  while (wait(0) > 0) {}
+  if (error) outcome_errno("limits.fork_bomb", error);
+  else outcome("limits.fork_bomb", "endless");
+}
+
+static void try_descriptors(void) {
+  int count = 0, error = 0;
+  for (; count < 1 << 21; count++)
+    if (open("/dev/null", O_RDONLY) < 0) {
+      error = errno;
+      break;
+    }
+  for (int i = 3; i < count + 3; i++) close(i);
+  if (error) outcome_errno("limits.descriptors", error);
+  else outcome("limits.descriptors", "endless");
+}
+
+/* At most four gigabytes, by a file that is gone once it is closed. */
+static void fill(const char *name, const char *folder) {
+  static char block[1 << 20];
+  memset(block, 1, sizeof block);
+  int descriptor = open(folder, O_TMPFILE | O_WRONLY, 0600);
+  int error = descriptor < 0 ? errno : 0;
+  for (int i = 0; i < 4096 && !error; i++)
+    if (write(descriptor, block, sizeof block) < 0) error = errno;
+  if (descriptor >= 0) close(descriptor);
+  if (error) outcome_errno(name, error);
+  else outcome(name, "endless");
+}
+
+static void try_inodes(void) {
+  char path[64];
+  int count = 0, error = 0;
+  mkdir("/tmp/inodes", 0700);
+  for (; count < 2000000; count++) {
+    snprintf(path, sizeof path, "/tmp/inodes/%d", count);
+    int descriptor = open(path, O_CREAT | O_WRONLY, 0600);
+    if (descriptor < 0) {
+      error = errno;
+      break;
+    }
+    close(descriptor);
+  }
+  while (count--) {
+    snprintf(path, sizeof path, "/tmp/inodes/%d", count);
+    unlink(path);
+  }
+  rmdir("/tmp/inodes");
+  if (error) outcome_errno("limits.inodes", error);
+  else outcome("limits.inodes", "endless");
+}
+
+static void try_core_dump(void) {
+  pid_t child = fork();
+  if (child == 0) abort();
+  int status = 0;
+  waitpid(child, &status, 0);
+  outcome("limits.core_dump", WCOREDUMP(status) ? "dumped" : "none");
+  outcome("limits.core_file", access("core", F_OK) == 0 ? "there" : "none");
+}
+
+/* SCHED_FIFO would starve the host's own processes; a negative nice value as well. */
+static void try_priority(void) {
+  int priority = 1;
+  tried("limits.realtime", syscall(SYS_sched_setscheduler, 0, 1, &priority));
+  tried("limits.nice", setpriority(PRIO_PROCESS, 0, -10));
+}
+
+int main(void) {
+  try_limits();
+  try_priority();
+  try_descriptors();
+  try_fork_bomb();
+  fill("limits.shm", "/dev/shm");
+  fill("limits.tmp", "/tmp");
+  try_inodes();
+  try_core_dump();
+  return 0;
+}
