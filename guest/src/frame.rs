@@ -204,6 +204,7 @@ pub fn push_ack(out: &mut Vec<u8>, stream: u32, position: u64) {
 }
 
 /// Appends a frame with a payload that is at hand.
+#[cfg(test)]
 pub fn push(out: &mut Vec<u8>, kind: Kind, stream: u32, payload: &[u8]) {
     out.extend_from_slice(&Header::new(kind, stream, payload.len()).encode());
     out.extend_from_slice(payload);

@@ -138,10 +138,8 @@ fn each_rule_of_the_header_is_kept() {
 #[test]
 fn control_messages_round_trip_and_nonsense_is_refused() {
     use crate::proto::link;
-    let message = link::HostControl {
-        id: 9,
-        message: Some(link::host_control::Message::Ping(link::Ping { token: 1 << 60 })),
-    };
+    let message =
+        link::HostControl { id: 9, message: Some(link::host_control::Message::Ping(link::Ping { token: 1 << 60 })) };
     let mut bytes = Vec::new();
     push_control(&mut bytes, &message);
     push_ack(&mut bytes, 4, 77);

@@ -4,12 +4,19 @@ pub mod descriptors;
 pub mod detach;
 pub mod landlock;
 pub mod launching;
+pub mod memory;
+pub mod monitor;
 pub mod mount;
 pub mod mount_attr;
 pub mod namespace_holder;
 pub mod own_user_namespace;
+pub mod reap;
+pub mod report;
 pub mod seccomp;
 pub mod signalfd;
+pub mod signals;
+#[cfg(test)]
+pub mod testing;
 pub mod unshare;
 pub mod worker;
 

@@ -1,0 +1,197 @@
+//! Who comes in: the daemon, and before the seal brokers that hand in mounts.
+
+use std::{
+    io::IoSliceMut,
+    mem::{self, MaybeUninit},
+    os::fd::OwnedFd,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    io::{Errno, write},
+    net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SocketFlags, accept_with, recvmsg},
+};
+
+use super::{
+    events::{EventFlags, Token},
+    failure::failure,
+    guest::Guest,
+    link::Link,
+    sealing::MAX_MOUNTS,
+};
+use crate::{
+    build_id::BUILD_ID,
+    frame::{Broken, Decoder, Kind, push_control},
+    proto::link::{
+        Done, Failure, GuestControl, GuestHello, HostControl, HostHello, guest_control, host_control, host_hello::Role,
+    },
+    rules::{LINK_VERSION, LINK_WINDOW_BYTES},
+};
+
+/// A connection that says nothing of use for so long is closed.
+const PATIENCE: Duration = Duration::from_secs(10);
+const MAX_NEWCOMERS: usize = 16;
+
+pub struct Newcomer {
+    number: u32,
+    fd: OwnedFd,
+    decoder: Decoder,
+    /// Descriptors that came along and are not yet spoken for.
+    descriptors: Vec<OwnedFd>,
+    is_broker: bool,
+    pub until: Instant,
+}
+
+impl Guest {
+    pub fn accept(&mut self) {
+        while let Ok(fd) = accept_with(&self.door, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+            if self.newcomers.len() >= MAX_NEWCOMERS {
+                self.newcomers.remove(0);
+            }
+            self.last_connection = self.last_connection.wrapping_add(1);
+            let number = self.last_connection;
+            if self.poller.add(&fd, Token::Connection(number), EventFlags::IN).is_ok() {
+                self.newcomers.push(Newcomer {
+                    number,
+                    fd,
+                    decoder: Decoder::default(),
+                    descriptors: Vec::new(),
+                    is_broker: false,
+                    until: Instant::now() + PATIENCE,
+                });
+                // What it has to say has usually come with it.
+                self.on_newcomer(number);
+            }
+        }
+    }
+
+    pub fn on_newcomer(&mut self, number: u32) {
+        let Some(index) = self.newcomers.iter().position(|newcomer| newcomer.number == number) else { return };
+        let mut newcomer = self.newcomers.swap_remove(index);
+        match newcomer.receive() {
+            Ok(0) | Err(Errno::IO) => {}
+            Err(Errno::AGAIN | Errno::INTR) => self.newcomers.push(newcomer),
+            Err(_) => {}
+            Ok(_) => self.hear(newcomer),
+        }
+    }
+
+    /// Handles what a newcomer has said so far; keeps it while it may say more.
+    fn hear(&mut self, mut newcomer: Newcomer) {
+        loop {
+            let message = match newcomer.next() {
+                Ok(Some(message)) => message,
+                Ok(None) => return self.newcomers.push(newcomer),
+                Err(_) => return,
+            };
+            match message.message {
+                Some(host_control::Message::Hello(hello)) if !newcomer.is_broker => {
+                    match self.welcome(&mut newcomer, message.id, &hello) {
+                        Ok(Role::Broker) => {}
+                        Ok(_) => return self.become_link(newcomer, message.id, &hello),
+                        Err(failure) => return newcomer.answer(message.id, Err(failure)),
+                    }
+                }
+                Some(host_control::Message::Mounts(mounts)) if newcomer.is_broker => {
+                    let descriptors = mem::take(&mut newcomer.descriptors);
+                    if descriptors.len() != mounts.count as usize {
+                        let refusal = failure("INVALID_INPUT", "not as many descriptors as the message says");
+                        return newcomer.answer(message.id, Err(refusal));
+                    }
+                    match self.wall.take_mounts(descriptors) {
+                        Ok(()) => newcomer.answer(message.id, Ok(guest_control::Message::Done(Done {}))),
+                        Err(failure) => return newcomer.answer(message.id, Err(failure)),
+                    }
+                    self.seal_if_complete();
+                }
+                _ => return,
+            }
+        }
+    }
+
+    fn welcome(&self, newcomer: &mut Newcomer, id: u32, hello: &HostHello) -> Result<Role, Failure> {
+        if hello.version as usize != LINK_VERSION {
+            let message = format!("the guest speaks version {LINK_VERSION} of the link");
+            return Err(failure("VERSION_MISMATCH", message));
+        }
+        match hello.role() {
+            Role::Host => Ok(Role::Host),
+            Role::Broker if self.wall.is_closed() => {
+                Err(failure("FORBIDDEN", "the wall is closed: nothing can be handed in any more"))
+            }
+            Role::Broker => {
+                newcomer.is_broker = true;
+                newcomer.answer(id, Ok(guest_control::Message::Hello(self.hello())));
+                Ok(Role::Broker)
+            }
+            Role::Unspecified => Err(failure("INVALID_INPUT", "hello: role")),
+        }
+    }
+
+    /// The newest connection of the daemon replaces the one before.
+    fn become_link(&mut self, newcomer: Newcomer, id: u32, hello: &HostHello) {
+        if !newcomer.descriptors.is_empty() {
+            return;
+        }
+        self.cut();
+        if self.resume(&hello.received).is_err() {
+            return;
+        }
+        let mut link = Link::new(newcomer.number, newcomer.fd, newcomer.decoder);
+        let message = Some(guest_control::Message::Hello(self.hello()));
+        push_control(&mut link.control, &GuestControl { id, failure: None, message });
+        self.link = Some(link);
+        self.enlist_all();
+        self.handle_frames();
+    }
+
+    fn hello(&self) -> GuestHello {
+        GuestHello {
+            version: LINK_VERSION as u32,
+            build: BUILD_ID.into(),
+            sealed: self.wall.is_closed(),
+            window: LINK_WINDOW_BYTES as u32,
+            processes: self.processes.values().map(|process| process.state()).collect(),
+            next_stream: self.last_stream.saturating_add(1),
+        }
+    }
+}
+
+impl Newcomer {
+    /// Reads bytes and the descriptors that travel with them.
+    fn receive(&mut self) -> Result<usize, Errno> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_MOUNTS))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut bytes = [IoSliceMut::new(self.decoder.space())];
+        let message = recvmsg(&self.fd, &mut bytes, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+        for part in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(descriptors) = part {
+                self.descriptors.extend(descriptors);
+            }
+        }
+        if message.flags.contains(ReturnFlags::CTRUNC) || self.descriptors.len() > MAX_MOUNTS {
+            return Err(Errno::TOOBIG);
+        }
+        self.decoder.filled(message.bytes);
+        Ok(message.bytes)
+    }
+
+    fn next(&mut self) -> Result<Option<HostControl>, Broken> {
+        match self.decoder.next()? {
+            Some(frame) if frame.kind == Kind::Control => frame.message().map(Some),
+            Some(_) => Err(Broken("a stream before hello")),
+            None => Ok(None),
+        }
+    }
+
+    /// Answers are few and short: if the socket does not take one, nobody is there to read it.
+    fn answer(&self, id: u32, result: Result<guest_control::Message, Failure>) {
+        let (failure, message) = match result {
+            Ok(message) => (None, Some(message)),
+            Err(failure) => (Some(failure), None),
+        };
+        let mut frame = Vec::new();
+        push_control(&mut frame, &GuestControl { id, failure, message });
+        let _ = write(&self.fd, &frame);
+    }
+}

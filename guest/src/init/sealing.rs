@@ -1,0 +1,170 @@
+//! Life before the seal, and the seal itself: it waits for as many descriptors as it names.
+
+use std::{
+    os::fd::{AsFd, AsRawFd, OwnedFd},
+    time::{Duration, Instant},
+};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{calls::answer, failure::failure, guest::Guest, world::World};
+use crate::{
+    proto::link::{Failure, Hold, Seal, Sealed, guest_control::Message},
+    wall::SealError,
+};
+
+/// Descriptors that a sandbox can be given.
+pub const MAX_MOUNTS: usize = 64;
+const PATIENCE: Duration = Duration::from_secs(5);
+/// A wall that cannot be described to the commands behind it is as good as none.
+const STEP_DESCRIPTORS: u8 = 73;
+
+pub type Sealer = fn(&Seal, Vec<OwnedFd>, &[i32]) -> Result<Vec<Hold>, SealError>;
+
+pub struct Request {
+    id: u32,
+    seal: Seal,
+    until: Instant,
+}
+
+pub enum Wall {
+    Open { mounts: Vec<OwnedFd>, request: Option<Box<Request>> },
+    Closed(Box<World>),
+}
+
+impl Default for Wall {
+    fn default() -> Self {
+        Self::Open { mounts: Vec::new(), request: None }
+    }
+}
+
+impl Wall {
+    pub fn is_closed(&self) -> bool {
+        matches!(self, Self::Closed(_))
+    }
+
+    pub fn is_waiting(&self) -> bool {
+        matches!(self, Self::Open { request: Some(_), .. })
+    }
+
+    pub fn world(&self) -> Option<&World> {
+        match self {
+            Self::Closed(world) => Some(world),
+            Self::Open { .. } => None,
+        }
+    }
+
+    pub fn deadline(&self) -> Option<Instant> {
+        match self {
+            Self::Open { request: Some(request), .. } => Some(request.until),
+            _ => None,
+        }
+    }
+
+    /// From a broker, in the order of the seal's mounts.
+    pub fn take_mounts(&mut self, more: Vec<OwnedFd>) -> Result<(), Failure> {
+        match self {
+            Self::Open { mounts, .. } if mounts.len() + more.len() <= MAX_MOUNTS => {
+                mounts.extend(more);
+                Ok(())
+            }
+            Self::Open { .. } => Err(failure("INVALID_INPUT", format!("mounts: at most {MAX_MOUNTS}"))),
+            Self::Closed(_) => Err(failure("FORBIDDEN", "the wall is closed")),
+        }
+    }
+
+    /// Whoever asked for the seal is gone.
+    pub fn forget_request(&mut self) {
+        if let Self::Open { request, .. } = self {
+            *request = None;
+        }
+    }
+}
+
+impl Guest {
+    pub fn on_seal(&mut self, id: u32, seal: Seal) -> Result<(), Failure> {
+        let Wall::Open { request, .. } = &mut self.wall else {
+            return Err(failure("INVALID_INPUT", "the sandbox is sealed already"));
+        };
+        if seal.mounts.len() > MAX_MOUNTS {
+            return Err(failure("INVALID_INPUT", format!("mounts: at most {MAX_MOUNTS}")));
+        }
+        *request = Some(Box::new(Request { id, seal, until: Instant::now() + PATIENCE }));
+        self.seal_if_complete();
+        Ok(())
+    }
+
+    pub fn seal_if_complete(&mut self) {
+        let Wall::Open { mounts, request: Some(request) } = &self.wall else { return };
+        if mounts.len() >= request.seal.mounts.len() {
+            self.seal();
+        }
+    }
+
+    pub fn seal_if_overdue(&mut self, now: Instant) {
+        let Wall::Open { mounts, request: Some(request) } = &self.wall else { return };
+        if request.until <= now {
+            let (id, had, wanted) = (request.id, mounts.len(), request.seal.mounts.len());
+            let message = format!("{had} of {wanted} mounts were handed in within {} s", PATIENCE.as_secs());
+            self.give_up(id, SealError { step: 71, message });
+        }
+    }
+
+    fn seal(&mut self) {
+        let Wall::Open { mounts, request: Some(request) } = std::mem::take(&mut self.wall) else { return };
+        if mounts.len() > request.seal.mounts.len() {
+            let message = "more mounts were handed in than the seal names".into();
+            return self.give_up(request.id, SealError { step: 71, message });
+        }
+        // Nobody else comes in from here on; brokers have their answers.
+        self.newcomers.clear();
+        let mut keep = vec![self.door.as_raw_fd(), self.children.as_fd().as_raw_fd(), self.poller.as_fd().as_raw_fd()];
+        keep.push(self.calls.wake.as_fd().as_raw_fd());
+        keep.extend(self.link.as_ref().map(|link| link.fd.as_raw_fd()));
+        match (self.hooks.seal)(&request.seal, mounts, &keep) {
+            Ok(holds) => match self.enter_world(&request.seal) {
+                Ok(()) => self.answer(request.id, Ok(Message::Sealed(Sealed { holds }))),
+                Err(errno) => {
+                    let message = format!("/dev/null: {errno}");
+                    self.give_up(request.id, SealError { step: STEP_DESCRIPTORS, message });
+                }
+            },
+            Err(error) => self.give_up(request.id, error),
+        }
+    }
+
+    /// From now on commands can be started.
+    fn enter_world(&mut self, seal: &Seal) -> rustix::io::Result<()> {
+        self.wall = Wall::Closed(Box::new(World::new(seal, &self.open_files)?));
+        Ok(())
+    }
+
+    /// Says why and ends: half a wall is none.
+    fn give_up(&mut self, id: u32, error: SealError) {
+        self.answer(id, Err(failure("SANDBOX_FAILED", error.message)));
+        self.flush_before_exit();
+        self.exit_code = Some(error.step);
+    }
+
+    /// Waits a moment for the last words to be taken.
+    pub fn flush_before_exit(&mut self) {
+        self.flush();
+        let until = Instant::now() + Duration::from_secs(1);
+        while let Some(link) = self.link.as_ref().filter(|link| link.has_something_to_write()) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let mut fds = [PollFd::new(&link.fd, PollFlags::OUT)];
+            let limit = Timespec { tv_sec: 0, tv_nsec: i64::from(left.subsec_nanos()) };
+            let _ = poll(&mut fds, Some(&limit));
+            self.flush();
+        }
+    }
+
+    pub fn answer(&mut self, id: u32, result: Result<Message, Failure>) {
+        if let Some(link) = &mut self.link {
+            answer(link, id, result);
+        }
+    }
+}

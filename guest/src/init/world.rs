@@ -1,0 +1,118 @@
+//! What the seal decided about every command: its user, its environment, its limits.
+
+use std::{collections::BTreeMap, os::fd::OwnedFd, path::Path};
+
+use rustix::{
+    fs::{self, Access, Mode, OFlags},
+    io,
+    process::Rlimit,
+};
+
+use crate::proto::link;
+
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Variables by name; the last value given wins.
+pub type Environment = BTreeMap<String, String>;
+
+pub struct World {
+    pub environment: Environment,
+    pub workdir: String,
+    /// On open files: PID 1 raises its own; commands get what they would have had, unless the wall
+    /// gives them less.
+    pub open_files: Rlimit,
+    /// The standard input of commands that have none.
+    pub null: OwnedFd,
+    /// Devices of what was handed in from outside: not the sandbox's own space.
+    pub foreign_devices: Vec<u64>,
+}
+
+impl World {
+    /// `open_files`: the limit on open files that PID 1 itself was started with.
+    pub fn new(seal: &link::Seal, open_files: &Rlimit) -> io::Result<Self> {
+        let workdir = if seal.workdir.is_empty() { "/".into() } else { seal.workdir.clone() };
+        Ok(Self {
+            environment: environment(seal),
+            workdir,
+            open_files: *open_files,
+            null: fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?,
+            foreign_devices: seal.mounts.iter().map(|mount| mount.device).collect(),
+        })
+    }
+
+    /// Where a command starts: `cwd` may be relative to the working directory, or nothing.
+    pub fn directory(&self, cwd: &str) -> String {
+        match cwd {
+            "" => self.workdir.clone(),
+            path if path.starts_with('/') => path.into(),
+            path => format!("{}/{path}", self.workdir.trim_end_matches('/')),
+        }
+    }
+}
+
+fn environment(seal: &link::Seal) -> Environment {
+    let user = if seal.user.is_empty() { "user" } else { &seal.user };
+    let home = if seal.home.is_empty() { "/" } else { &seal.home };
+    let bash = Path::new("/bin/bash");
+    let shell = if fs::access(bash, Access::EXEC_OK).is_ok() { "/bin/bash" } else { "/bin/sh" };
+    let base = [
+        ("PATH", DEFAULT_PATH),
+        ("HOME", home),
+        ("USER", user),
+        ("LOGNAME", user),
+        ("SHELL", shell),
+        ("LANG", "C.UTF-8"),
+        ("TZ", "UTC"),
+    ];
+    let mut environment: Environment = base.map(|(name, value)| (name.into(), value.into())).into();
+    for variable in &seal.env {
+        add_variable(&mut environment, variable);
+    }
+    environment
+}
+
+/// Adds NAME=value. False when it is not one.
+pub fn add_variable(environment: &mut Environment, variable: &str) -> bool {
+    match variable.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !variable.contains('\0') => {
+            environment.insert(name.into(), value.into());
+            true
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::{Resource, getrlimit};
+
+    use super::*;
+
+    fn world(seal: &link::Seal) -> World {
+        World::new(seal, &getrlimit(Resource::Nofile)).unwrap()
+    }
+
+    #[test]
+    fn the_environment_has_a_base_and_what_the_seal_adds() {
+        let seal = link::Seal {
+            user: "agent".into(),
+            home: "/home/agent".into(),
+            env: vec!["TZ=Europe/Berlin".into(), "A=b=c".into(), "broken".into(), "=x".into()],
+            ..Default::default()
+        };
+        let environment = world(&seal).environment;
+        assert_eq!(environment["HOME"], "/home/agent");
+        assert_eq!(environment["LOGNAME"], "agent");
+        assert_eq!(environment["TZ"], "Europe/Berlin");
+        assert_eq!(environment["A"], "b=c");
+        assert_eq!(environment.len(), 8);
+    }
+
+    #[test]
+    fn directories_are_relative_to_the_working_directory() {
+        let world = world(&link::Seal { workdir: "/work/".into(), ..Default::default() });
+        assert_eq!(world.directory(""), "/work/");
+        assert_eq!(world.directory("a/b"), "/work/a/b");
+        assert_eq!(world.directory("/x"), "/x");
+    }
+}
