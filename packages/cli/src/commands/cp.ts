@@ -91,20 +91,7 @@ async function download({ io, options }: Call, files: Files, path: string, to: s
   if (info.type !== "directory")
     throw new CaissonError("NOT_A_FILE", `${path} is neither a file nor a directory`);
   const { unpack } = await import("../tar/unpack.ts");
-  return unpack(files.download(path, { signal }), await directoryTarget(local, name), below(name));
-}
-
-/**
- * Members of a directory's archive are named below the directory or below its parent; the first member
- * tells which.
- */
-function below(directory: string): (name: string) => string | undefined {
-  let prefix: string | undefined;
-  return (name) => {
-    prefix ??= name === directory ? directory : "";
-    if (prefix === "") return name;
-    return name === prefix ? "" : name.startsWith(`${prefix}/`) ? name.slice(prefix.length + 1) : undefined;
-  };
+  return unpack(files.download(path, { signal }), await directoryTarget(local, name));
 }
 
 /** Where something lands in the sandbox: in a directory that is there under its own name, else as the path says. */

@@ -17,18 +17,13 @@ export interface Unpacked {
  * written outside the directory, links are made last so that nothing is written through them, and no
  * member gets more than plain permission bits.
  */
-export async function unpack(
-  source: AsyncIterable<Uint8Array>,
-  root: string,
-  rename: (name: string) => string | undefined,
-): Promise<Unpacked> {
+export async function unpack(source: AsyncIterable<Uint8Array>, root: string): Promise<Unpacked> {
   const done: Unpacked = { files: 0, bytes: 0, skipped: [] };
   const links: { path: string; name: string; target: string }[] = [];
   const modes: { path: string; mode: number }[] = [];
   const seen = new Set<string>();
   for await (const { entry, content } of readTar(source)) {
-    const name = rename(safeName(entry.name));
-    if (name === undefined) continue;
+    const name = safeName(entry.name);
     const path = name === "" ? root : join(root, name);
     if (entry.type !== "directory") {
       if (seen.has(name)) throw hostile(`the archive has ${entry.name} twice`);

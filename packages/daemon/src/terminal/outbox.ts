@@ -13,12 +13,8 @@ export class Outbox implements AsyncIterableIterator<Response> {
   #taker: ((result: IteratorResult<Response>) => void) | undefined;
   #room: PromiseWithResolvers<void> | undefined;
   #ended = false;
-  readonly #onDone: () => void;
-
-  /** `onDone` is called when everything has been taken, or nobody takes any more. */
-  constructor(onDone: () => void) {
-    this.#onDone = onDone;
-  }
+  /** Called once, when everything has been taken or nobody takes any more. */
+  onDone: (() => void) | undefined;
 
   /** Returns a promise to wait for when there is too much already. */
   send(output: NonNullable<Response["output"]>, bytes = 0): Promise<void> | undefined {
@@ -82,6 +78,8 @@ export class Outbox implements AsyncIterableIterator<Response> {
     const taker = this.#taker;
     this.#taker = undefined;
     taker?.({ done: true, value: undefined });
-    queueMicrotask(this.#onDone);
+    const { onDone } = this;
+    this.onDone = undefined;
+    if (onDone) setImmediate(onDone);
   }
 }

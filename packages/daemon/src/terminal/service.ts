@@ -1,9 +1,9 @@
 import { type DaemonControl, type Host, main } from "@caisson/cli";
 import type { Client } from "@caisson/client";
-import { CaissonError, type CallContext, type ServedService, serve } from "@caisson/contract";
-import { type InvokeRequest, type Open, TerminalService } from "@caisson/contract/terminal";
+import { CaissonError, type CallContext } from "@caisson/contract";
+import type { InvokeRequest, Open } from "@caisson/contract/terminal";
 import { decode, LauncherIo } from "./launcher-io.ts";
-import { Outbox } from "./outbox.ts";
+import type { Outbox } from "./outbox.ts";
 
 export interface TerminalOptions {
   /** This daemon's build; a launcher of another one is told to start its own. */
@@ -14,26 +14,21 @@ export interface TerminalOptions {
   openapi: () => Promise<string>;
 }
 
-/** Serves launchers: each call is one command line, run right here. */
-export function terminalService(client: Client, options: TerminalOptions): ServedService {
-  return serve(TerminalService, {
-    invoke: (requests, call) => invoke(client, options, requests, call),
-  });
+/** Runs command lines right here; each has an outbox to its launcher. */
+export function invoker(client: Client, options: TerminalOptions) {
+  return (requests: AsyncIterable<InvokeRequest>, call: CallContext, outbox: Outbox): void =>
+    invoke(client, options, { requests, call, outbox });
 }
 
-function invoke(
-  client: Client,
-  options: TerminalOptions,
-  requests: AsyncIterable<InvokeRequest>,
-  call: CallContext,
-): Outbox {
-  let afterwards: (() => void) | undefined;
-  const outbox = new Outbox(() => afterwards?.());
+interface Conversation {
+  requests: AsyncIterable<InvokeRequest>;
+  call: CallContext;
+  outbox: Outbox;
+}
+
+function invoke(client: Client, options: TerminalOptions, { requests, call, outbox }: Conversation): void {
   const stopAfterwards = () => {
-    afterwards = () => {
-      afterwards = undefined;
-      options.daemon.stop();
-    };
+    outbox.onDone = () => options.daemon.stop();
   };
   void converse().catch((thrown) => {
     const { message } = CaissonError.from(thrown);
@@ -41,7 +36,6 @@ function invoke(
     outbox.send({ case: "exit", value: 125 });
     outbox.end();
   });
-  return outbox;
 
   async function converse(): Promise<void> {
     const incoming = requests[Symbol.asyncIterator]();
