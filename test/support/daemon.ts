@@ -17,7 +17,12 @@ export interface Account {
 
 /** The user who runs the tests. */
 export function self(): Account {
-  return { name: process.getuid!() === 0 ? "root" : "user", uid: process.getuid!(), gid: process.getgid!(), root };
+  return {
+    name: process.getuid!() === 0 ? "root" : "user",
+    uid: process.getuid!(),
+    gid: process.getgid!(),
+    root,
+  };
 }
 
 let ordinary: Account | undefined;
@@ -90,14 +95,18 @@ export async function startDaemon(
   };
   const socket = join(home, "run/daemon.sock");
   const start = async () => {
-    const child = spawn(join(account.root, "node_modules/.bin/node"), [join(account.root, "packages/daemon/src/main.ts")], {
-      env,
-      uid: account.uid,
-      gid: account.gid,
-      cwd: "/",
-      detached: true,
-      stdio: ["ignore", "ignore", "pipe"],
-    });
+    const child = spawn(
+      join(account.root, "node_modules/.bin/node"),
+      [join(account.root, "packages/daemon/src/main.ts")],
+      {
+        env,
+        uid: account.uid,
+        gid: account.gid,
+        cwd: "/",
+        detached: true,
+        stdio: ["ignore", "ignore", "pipe"],
+      },
+    );
     child.stderr!.on("data", (data) => logged.push(data));
     await untilConnectable(socket, child, () => Buffer.concat(logged).toString());
     return child;
@@ -136,7 +145,7 @@ export async function startDaemon(
 async function endAll(daemon: TestDaemon): Promise<void> {
   if (daemon.child.exitCode !== null || daemon.child.signalCode !== null) return;
   const { connect: connectClient } = await import("@caisson/client");
-  const client = connectClient({ socket: daemon.socket });
+  const client = await connectClient({ socket: daemon.socket });
   try {
     for (const box of (await client.sandboxes.list()).sandboxes) await client.sandboxes.delete(box.id);
   } finally {

@@ -4,11 +4,11 @@ import { isIPv6 } from "node:net";
 import { join } from "node:path";
 import { createApi, createKeys } from "@caisson/api";
 import { CaissonError, Scope } from "@caisson/contract";
+import { openSandboxes } from "@caisson/sandbox";
 import { lockDirectory, openSqliteStore, type Store } from "@caisson/store";
 import { Config } from "./config/config.ts";
-import { police } from "./config/police.ts";
+import { completeSpec } from "./config/police.ts";
 import { Trust } from "./config/trust.ts";
-import { openEngine } from "./engine.ts";
 import { install } from "./install.ts";
 import { type Level, log, setLevel } from "./log.ts";
 import { dataDirectory, machinePolicyFile, userConfigFile } from "./paths.ts";
@@ -61,7 +61,11 @@ export async function startDaemon(): Promise<Daemon> {
   const home = dataDirectory();
   const socket = join(home, "run/daemon.sock");
   makeDirectories(home);
-  const config = await Config.load({ userFile: userConfigFile(), policyFile: machinePolicyFile, env: process.env });
+  const config = await Config.load({
+    userFile: userConfigFile(),
+    policyFile: machinePolicyFile,
+    env: process.env,
+  });
   setLevel(config.text("log.level") as Level);
   const lock = lockDirectory(join(home, "run/daemon.lock"));
   const store = await openSqliteStore({
@@ -70,7 +74,16 @@ export async function startDaemon(): Promise<Daemon> {
   });
   const trust = new Trust(store);
   const { version, build, guest } = install();
-  const { engine, close: closeEngine } = await openEngine({ home, guest, store, config, log });
+  const engine = await openSandboxes({
+    home,
+    guest,
+    build,
+    store,
+    settings: engineSettings(config),
+    complete: completeSpec(config, trust),
+    pool: { min: config.number("pool.min"), max: config.number("pool.max") },
+    log,
+  });
   const metrics = daemonMetrics(store);
   const telemetry = await openTelemetry(metrics, version);
   const stopEvents = followEvents(store, metrics);
@@ -78,12 +91,12 @@ export async function startDaemon(): Promise<Daemon> {
   const control = daemonControl({ home, socket, version, build, listening });
   const terminal = openTerminal(control, build);
   const api = createApi({
-    engine: police(engine, config, trust),
+    engine,
     store,
     keys: createKeys(store),
     system: systemInfo({ version, build, store, config, trust }),
     log,
-    wrap: (services) => instrument(services, metrics, telemetry?.beginSpan),
+    wrap: (made) => instrument(made, metrics, telemetry?.beginSpan),
     ownerServices: [terminal.service],
     pages: {
       "/metrics": { scope: Scope.READ, contentType: "text/plain; version=0.0.4", body: () => metrics.text() },
@@ -101,7 +114,7 @@ export async function startDaemon(): Promise<Daemon> {
       log("info", "stopping");
       stopEvents();
       await api.close();
-      await closeEngine();
+      await engine.close();
       await telemetry?.close();
       await store.close();
       rmSync(socket, { force: true });
@@ -132,6 +145,19 @@ async function openTelemetry(
   return open(metrics, version);
 }
 
+function engineSettings(config: Config) {
+  return {
+    profiles: config.table("profiles"),
+    agents: config.table("agents"),
+    admission: {
+      sandboxes: config.number("admission.sandboxes"),
+      memoryPercent: config.number("admission.memory_percent"),
+      cpuPercent: config.number("admission.cpu_percent"),
+      queue: config.number("admission.queue"),
+    },
+  };
+}
+
 function networkOptions(config: Config) {
   const issuer = config.text("auth.jwt.issuer");
   const [jwksFile, jwksUrl] = [config.text("auth.jwt.jwks_file"), config.text("auth.jwt.jwks_url")];
@@ -152,7 +178,11 @@ function networkOptions(config: Config) {
 }
 
 /** After the socket serves: nobody waits for this. */
-async function listenOnTcp(api: ReturnType<typeof createApi>, config: Config, listening: string[]): Promise<void> {
+async function listenOnTcp(
+  api: ReturnType<typeof createApi>,
+  config: Config,
+  listening: string[],
+): Promise<void> {
   const address = config.text("listen.tcp");
   if (address === "off") return;
   const split = /^\[?(.+?)\]?:(\d+)$/.exec(address);

@@ -10,4 +10,4 @@ export type {
   SpecInit,
 } from "./engine/engine.ts";
 export { openSandboxes, type SandboxesOptions } from "./engine/open.ts";
-export type { AdmissionSettings, EngineSettings } from "./engine/parts.ts";
+export type { AdmissionSettings, CompleteSpec, EngineSettings } from "./engine/parts.ts";

@@ -1,7 +1,8 @@
 // Completes what a caller asks for by the configuration, and holds it to the machine's policy.
 import { resolve, sep } from "node:path";
-import { CaissonError, Tier } from "@caisson/contract";
-import type { Engine, SpecInit } from "@caisson/sandbox";
+import { create } from "@bufbuild/protobuf";
+import { CaissonError, LimitsSchema, Tier } from "@caisson/contract";
+import type { CompleteSpec, SpecInit } from "@caisson/sandbox";
 import type { Config, Sourced } from "./config.ts";
 import type { Policy } from "./policy.ts";
 import type { SettingKey } from "./settings.ts";
@@ -9,31 +10,14 @@ import type { Trust } from "./trust.ts";
 
 const tierNumbers = { container: Tier.CONTAINER, gvisor: Tier.GVISOR, microvm: Tier.MICROVM } as const;
 
-/** The engine as callers may use it: every new sandbox is completed and bounded first. */
-export function police(engine: Engine, config: Config, trust: Trust): Engine {
-  const prepare = async (spec: SpecInit): Promise<SpecInit> => {
-    const dir = spec.workspace?.dir ?? "";
-    const { values } = await config.forProject(dir, (file) => trust.trusts(file));
+/** Completes and bounds every new sandbox. */
+export function completeSpec(config: Config, trust: Trust): CompleteSpec {
+  return async (spec) => {
+    const { values } = await config.forProject(spec.workspace?.dir ?? "", (file) => trust.trusts(file));
     const completed = complete(spec, values);
     if (config.policy) bound(completed, config.policy);
     return completed;
   };
-  return new Proxy(engine, {
-    get(target, name) {
-      if (name === "create") {
-        const create: Engine["create"] = async (spec, options, call) =>
-          target.create(await prepare(spec), options, call);
-        return create;
-      }
-      if (name === "openSession") {
-        const open: Engine["openSession"] = async (session, spec, call) =>
-          target.openSession(session, await prepare(spec), call);
-        return open;
-      }
-      const value = Reflect.get(target, name);
-      return typeof value === "function" ? value.bind(target) : value;
-    },
-  });
 }
 
 function complete(spec: SpecInit, values: Map<SettingKey, Sourced>): SpecInit {
@@ -67,12 +51,12 @@ function bound(spec: SpecInit, policy: Policy): void {
   }
   if (policy.limits) {
     const { memory_bytes, cpu_millis, pids, timeout_ms } = policy.limits;
-    const limits = { ...spec.limits };
-    if (memory_bytes) limits.memoryBytes = least(limits.memoryBytes ?? 0n, BigInt(memory_bytes), 0n);
-    if (cpu_millis) limits.cpuMillis = least(limits.cpuMillis ?? 0, cpu_millis, 0);
-    if (pids) limits.pids = least(limits.pids ?? 0, pids, 0);
-    if (timeout_ms) limits.timeoutMs = least(limits.timeoutMs ?? 0, timeout_ms, 0);
-    spec.limits = limits as NonNullable<SpecInit["limits"]>;
+    const limits = create(LimitsSchema, spec.limits);
+    if (memory_bytes) limits.memoryBytes = least(limits.memoryBytes, BigInt(memory_bytes), 0n);
+    if (cpu_millis) limits.cpuMillis = least(limits.cpuMillis, cpu_millis, 0);
+    if (pids) limits.pids = least(limits.pids, pids, 0);
+    if (timeout_ms) limits.timeoutMs = least(limits.timeoutMs, timeout_ms, 0);
+    spec.limits = limits;
   }
 }
 

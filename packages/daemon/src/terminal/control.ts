@@ -1,74 +1,75 @@
+import { createReadStream, statSync, watch } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import type { DaemonControl } from "@caisson/cli";
 
-export interface ControlOptions {
-  /** The data directory. */
+/** How far back the last lines are looked for. */
+const tailBytes = 1 << 20;
+
+/** The daemon as its own command line sees it. */
+export function daemonControl(about: {
   home: string;
   socket: string;
   version: string;
   build: string;
-  /** Addresses on the network; filled while the daemon runs. */
-  listening: readonly string[];
-}
-
-/** How often a followed log is looked at. */
-const lookEveryMs = 200;
-const chunkBytes = 64 * 1024;
-
-/** What the command line may do with the daemon it runs in. */
-export function daemonControl(options: ControlOptions): Omit<DaemonControl, "restart"> {
-  const startedAt = new Date(Date.now() - process.uptime() * 1000);
+  listening: string[];
+}): Omit<DaemonControl, "restart"> {
+  const startedAt = new Date();
+  const file = join(about.home, "daemon.log");
   return {
     status: () => ({
       pid: process.pid,
-      version: options.version,
-      build: options.build,
+      version: about.version,
+      build: about.build,
       startedAt,
-      dataDirectory: options.home,
-      socket: options.socket,
-      listening: [...options.listening],
+      dataDirectory: about.home,
+      socket: about.socket,
+      listening: [...about.listening],
     }),
-    // The same way as from outside: what it takes to stop is written once.
-    stop: () => void process.kill(process.pid, "SIGTERM"),
-    logs: (wanted) => readLog(join(options.home, "daemon.log"), wanted),
+    stop: () => process.kill(process.pid, "SIGTERM"),
+    async *logs({ lines, follow, signal }) {
+      let at = sizeOf(file);
+      yield await lastLines(file, lines, at);
+      while (follow && !signal.aborted) {
+        await changed(file, signal);
+        const size = sizeOf(file);
+        if (size > at)
+          for await (const piece of createReadStream(file, { start: at, end: size - 1 })) yield piece;
+        at = size;
+      }
+    },
   };
 }
 
-async function* readLog(
-  path: string,
-  { lines, follow, signal }: { lines: number; follow: boolean; signal: AbortSignal },
-): AsyncGenerator<Uint8Array> {
-  await using file = await open(path, "r");
-  let at = await startOfLastLines(file, lines);
-  const buffer = Buffer.allocUnsafe(chunkBytes);
-  while (!signal.aborted) {
-    const { bytesRead } = await file.read(buffer, 0, buffer.length, at);
-    if (bytesRead > 0) {
-      at += bytesRead;
-      yield Buffer.from(buffer.subarray(0, bytesRead));
-    } else if (follow) {
-      await pause(lookEveryMs, undefined, { signal }).catch(() => {});
-    } else {
-      return;
-    }
+function sizeOf(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+async function lastLines(file: string, lines: number, size: number): Promise<Uint8Array> {
+  if (size === 0) return new Uint8Array();
+  const handle = await open(file);
+  try {
+    const start = Math.max(0, size - tailBytes);
+    const buffer = Buffer.alloc(size - start);
+    await handle.read(buffer, 0, buffer.length, start);
+    let from = buffer.length - 1;
+    for (let left = lines; left > 0 && from > 0; left--) from = buffer.lastIndexOf(10, from - 1);
+    return buffer.subarray(from <= 0 ? 0 : from + 1);
+  } finally {
+    await handle.close();
   }
 }
 
-/** Looks for line ends from the back, in pieces. */
-async function startOfLastLines(file: Awaited<ReturnType<typeof open>>, lines: number): Promise<number> {
-  const { size } = await file.stat();
-  const buffer = Buffer.allocUnsafe(chunkBytes);
-  let left = lines + 1;
-  for (let end = size; end > 0; ) {
-    const start = Math.max(0, end - chunkBytes);
-    const { bytesRead } = await file.read(buffer, 0, end - start, start);
-    for (let index = bytesRead - 1; index >= 0; index--) {
-      const closesLine = buffer[index] === 10;
-      if (closesLine && --left === 0) return start + index + 1;
-    }
-    end = start;
-  }
-  return 0;
+/** Resolves when the file grows, or is aborted. */
+function changed(file: string, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      watcher.close();
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const watcher = watch(file, done);
+    watcher.once("error", done);
+    signal.addEventListener("abort", done, { once: true });
+  });
 }

@@ -36,7 +36,8 @@ export async function createBox(
   call: CallContext,
 ): Promise<Box> {
   if (context.closing) throw new CaissonError("UNAVAILABLE", "the daemon is stopping");
-  const plan = await planSandbox(init, planParts(context));
+  const spec = (await context.parts.complete?.(init)) ?? init;
+  const plan = await planSandbox(spec, planParts(context));
   const place = context.admission.enter(plan.limits);
   if (!place.waiting) {
     const taken = await takeOrRelease(context, plan, place.release);

@@ -8,7 +8,7 @@ import { openGuest } from "../link/open.ts";
 import { Pool } from "../pool/pool.ts";
 import type { Engine } from "./engine.ts";
 import { openEngine } from "./index.ts";
-import type { EngineSettings, Log } from "./parts.ts";
+import type { CompleteSpec, EngineSettings, Log } from "./parts.ts";
 
 export interface SandboxesOptions {
   /** The data directory. */
@@ -18,6 +18,7 @@ export interface SandboxesOptions {
   build: string;
   store: Store;
   settings?: Partial<EngineSettings>;
+  complete?: CompleteSpec;
   /** Sandboxes kept warm at least and at most. */
   pool?: { min: number; max: number };
   log?: Log;
@@ -61,6 +62,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Engine> 
       size: async (path) => Number((await keeper.treeSize(path)).bytes),
     },
     ...(options.settings ? { settings: options.settings } : {}),
+    ...(options.complete ? { complete: options.complete } : {}),
     log,
   });
   prewarm(pool, drivers, log);

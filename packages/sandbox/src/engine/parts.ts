@@ -4,6 +4,7 @@ import type { FoundCgroups } from "../limits/index.ts";
 import type { Guest, OutputSink } from "../link/guest.ts";
 import type { Kind } from "../pool/entry.ts";
 import type { Taken } from "../pool/pool.ts";
+import type { SpecInit } from "./engine.ts";
 
 /** Where sandboxes come from. */
 export interface SandboxPool {
@@ -20,6 +21,9 @@ export interface Trees {
   remove(path: string): Promise<number>;
   size(path: string): Promise<number>;
 }
+
+/** What a caller asked for, completed; throws what the policy forbids. */
+export type CompleteSpec = (spec: SpecInit) => Promise<SpecInit>;
 
 export type Log = (
   level: "debug" | "info" | "warn" | "error",
@@ -66,6 +70,8 @@ export interface EngineParts {
   /** Opens the link to a sandbox that an earlier daemon started. */
   openGuest(launched: Launched, sinks: Iterable<readonly [stream: number, sink: OutputSink]>): Promise<Guest>;
   trees: Trees;
+  /** Completes what a caller asks for by the configuration and holds it to the machine's policy. */
+  complete?: CompleteSpec;
   settings?: Partial<EngineSettings>;
   log?: Log;
 }
