@@ -79,6 +79,9 @@ async function* processEvents(
   }
 }
 
+/** A process that never exits. */
+export const lasting = "p999";
+
 /** What a test wants to know or to change. */
 export interface Watched {
   argv: readonly string[];
@@ -132,8 +135,8 @@ export function fakeEngine(watched: Watched): Engine {
     },
     process: async () => process,
     processes: async () => [process],
-    wait: async (_id, _process, signal) => {
-      if (watched.argv[0] === "forever") {
+    wait: async (_id, processId, signal) => {
+      if (processId === lasting) {
         await new Promise((_, reject) => {
           signal.addEventListener("abort", () => {
             watched.aborted++;

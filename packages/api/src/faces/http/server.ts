@@ -5,10 +5,17 @@ import type { Gate } from "./gate.ts";
 import type { HttpHandler } from "./handler.ts";
 import type { Request, Response } from "./types.ts";
 
-const headersMs = 10_000;
-/** For a whole request with its body: 256 MiB at about 1 MB/s. */
-const requestMs = 300_000;
-const idleMs = 60_000;
+/** How long a client may take, in milliseconds. */
+export interface HttpTimes {
+  /** For a request's headers. */
+  headersMs: number;
+  /** For a whole request with its body: by default 256 MiB at about 1 MB/s. */
+  requestMs: number;
+  /** Between requests. */
+  idleMs: number;
+}
+
+const defaultTimes: HttpTimes = { headersMs: 10_000, requestMs: 300_000, idleMs: 60_000 };
 const headerBytes = 16 * 1024;
 /** Requests on one HTTP/1.1 connection before it is renewed. */
 const requestsPerSocket = 10_000;
@@ -22,10 +29,10 @@ export interface HttpServers {
 }
 
 /** HTTP servers without a port of their own: they are handed sockets. Bounded against slow and hostile clients. */
-export function createHttpServers(gate: Gate, handle: HttpHandler): HttpServers {
+export function createHttpServers(gate: Gate, handle: HttpHandler, times = defaultTimes): HttpServers {
   const listener: Listener = (request, response) => handle(gate, request, response as Response);
-  const http1 = hardenedHttp1(listener);
-  const http2 = hardenedHttp2(listener);
+  const http1 = hardenedHttp1(listener, times);
+  const http2 = hardenedHttp2(listener, times);
   return {
     http1(socket) {
       http1.emit("connection", socket);
@@ -40,14 +47,14 @@ export function createHttpServers(gate: Gate, handle: HttpHandler): HttpServers 
   };
 }
 
-function hardenedHttp1(listener: Listener): Http1Server {
+function hardenedHttp1(listener: Listener, times: HttpTimes): Http1Server {
   const server = createHttp1Server(
     {
       maxHeaderSize: headerBytes,
-      headersTimeout: headersMs,
-      requestTimeout: requestMs,
-      keepAliveTimeout: idleMs,
-      connectionsCheckingInterval: 2000,
+      headersTimeout: times.headersMs,
+      requestTimeout: times.requestMs,
+      keepAliveTimeout: times.idleMs,
+      connectionsCheckingInterval: Math.min(2000, times.headersMs),
       requireHostHeader: true,
       rejectNonStandardBodyWrites: true,
       // A server stream is read for hours: only a request has to arrive in time.
@@ -64,7 +71,7 @@ function hardenedHttp1(listener: Listener): Http1Server {
   return server;
 }
 
-function hardenedHttp2(listener: Listener): Http2Server {
+function hardenedHttp2(listener: Listener, times: HttpTimes): Http2Server {
   const server = createHttp2Server(
     {
       maxSessionInvalidFrames: 50,
@@ -90,7 +97,7 @@ function hardenedHttp2(listener: Listener): Http2Server {
       stream.once("close", () => streams--);
     });
     // A quiet stream is in use: only a connection without any is idle.
-    session.setTimeout(idleMs, () => {
+    session.setTimeout(times.idleMs, () => {
       if (streams === 0) session.close();
     });
     session.on("error", () => session.destroy());
