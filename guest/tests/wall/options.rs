@@ -15,6 +15,8 @@ pub struct Options {
     pub command: Vec<String>,
     /// Print what holds, and how long sealing took, to standard error.
     pub report: bool,
+    /// Announce another inode than the one that is handed in.
+    pub another_inode: bool,
 }
 
 pub fn parse(arguments: &[String]) -> Options {
@@ -43,6 +45,7 @@ pub fn parse(arguments: &[String]) -> Options {
                 return options;
             }
             "--report" => options.report = true,
+            "--another-inode" => options.another_inode = true,
             "--group" => seal.syscalls.push(value()),
             "--deny-read" => seal.deny_read.push(value()),
             "--allow-write" => seal.allow_write.push(value()),

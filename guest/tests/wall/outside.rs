@@ -48,7 +48,7 @@ pub fn command(options: &Options, stdin: Stdio) -> Command {
             let tree = if root { tree_of_root(from) } else { tree_of_user(from) };
             let stat = rustix::fs::fstat(&tree).expect("fstat");
             let is_file = Path::new(from).is_file();
-            let (device, inode) = (stat.st_dev, stat.st_ino);
+            let (device, inode) = (stat.st_dev, stat.st_ino + u64::from(options.another_inode));
             seal.mounts.push(Mount { kind: kind as i32, path: path.clone(), read_only, device, inode, is_file });
             trees.push(tree);
         }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { after, describe, it } from "node:test";
@@ -37,3 +38,25 @@ for (const account of accounts) {
     });
   }
 }
+
+describe("without a wall", () => {
+  it("the probes find what they look for, so that their silence means something", async () => {
+    await using fixture = await layOut(ordinary);
+    const { uid, gid } = self.uid === 0 ? ordinary : self;
+    const { stdout } = spawnSync(`${fixture.programs}/kernel-surface`, {
+      cwd: "/",
+      uid,
+      gid,
+      encoding: "utf8",
+    });
+    const wrong = judge("kernel-surface", stdout, { syscalls: [], has: [] }).filter(({ holds }) => !holds);
+    const found = wrong.map(({ case: name }) => name);
+    for (const name of [
+      "kernel.ptrace_attach",
+      "status.Seccomp",
+      "terminal.tiocsetd",
+      "sockets.netlink_uevent",
+    ])
+      assert.ok(found.includes(name), `${name} is not found on a bare host`);
+  });
+});
