@@ -1,9 +1,10 @@
 import { chmodSync, closeSync, fsyncSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { isBusy, storageError } from "./errors.ts";
+import { isBusy, isCorrupt, storageError } from "./errors.ts";
 import { checkIntegrity } from "./integrity.ts";
 import { migrate } from "./migrations.ts";
+import { checkWal } from "./wal.ts";
 
 /** How long opening waits for another process that has locked the log. */
 const openTimeoutMs = 3000;
@@ -21,6 +22,7 @@ export interface Connection {
  * without blocking the event loop and with one sync for many commits.
  */
 export function openConnection(file: string): Connection {
+  checkWal(file);
   const db = new DatabaseSync(file, { timeout: openTimeoutMs });
   try {
     chmodSync(file, 0o600);
@@ -35,7 +37,7 @@ export function openConnection(file: string): Connection {
     return { db, walFd: openSync(`${file}-wal`, "r+") };
   } catch (error) {
     db.close();
-    throw isBusy(error) ? storageError(error) : (error as Error);
+    throw isBusy(error) || isCorrupt(error) ? storageError(error) : (error as Error);
   }
 }
 

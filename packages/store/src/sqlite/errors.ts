@@ -33,7 +33,8 @@ export function storageError(thrown: unknown): CaissonError {
   if (isBusy(thrown)) {
     return new CaissonError("UNAVAILABLE", "another process has locked the log", { cause: thrown });
   }
-  if (isCorrupt(thrown)) return corruptLog("the log's database is damaged", thrown);
+  if (isCorrupt(thrown))
+    return corruptLog("the log's database is damaged; stop and follow docs/recovery.md", thrown);
   const errno = (thrown as NodeJS.ErrnoException | null)?.code;
   if (errno === "ENOSPC" || errno === "EDQUOT") {
     return new CaissonError("STORAGE_FULL", "the disk that holds the log is full", { cause: thrown });

@@ -55,17 +55,36 @@ export class Feed {
 
   async *subscribe(query: Omit<EventQuery, "limit">, signal: AbortSignal): AsyncGenerator<StoredEvent> {
     let position = query.from;
-    while (!signal.aborted && !this.#closed) {
-      if (position >= this.#head) {
-        position = Math.max(position, await this.#wait(query, signal));
-        continue;
+    let resolve: ((position: number) => void) | undefined;
+    const waiter: Waiter = {
+      query,
+      wake: (nothingUpTo) => {
+        this.#waiting.delete(waiter);
+        resolve?.(nothingUpTo);
+      },
+    };
+    const aborted = () => waiter.wake(0);
+    signal.addEventListener("abort", aborted, { once: true });
+    try {
+      while (!signal.aborted && !this.#closed) {
+        if (position >= this.#head) {
+          this.#waiting.add(waiter);
+          const nothingUpTo = await new Promise<number>((settle) => {
+            resolve = settle;
+          });
+          position = Math.max(position, nothingUpTo);
+          continue;
+        }
+        const page = this.#after(position, query);
+        for (const event of page.events) {
+          if (signal.aborted) return;
+          yield event;
+        }
+        position = page.position;
       }
-      const page = this.#after(position, query);
-      for (const event of page.events) {
-        if (signal.aborted) return;
-        yield event;
-      }
-      position = page.position;
+    } finally {
+      this.#waiting.delete(waiter);
+      signal.removeEventListener("abort", aborted);
     }
   }
 
@@ -80,19 +99,5 @@ export class Feed {
     const head = this.#head;
     const events = this.#read({ ...query, from: position, limit: pageEvents });
     return { events, position: events.length < pageEvents ? head : events.at(-1)!.seq };
-  }
-
-  #wait(query: Query, signal: AbortSignal): Promise<number> {
-    return new Promise((resolve) => {
-      const wake = (position: number) => {
-        signal.removeEventListener("abort", aborted);
-        this.#waiting.delete(waiter);
-        resolve(position);
-      };
-      const aborted = () => wake(0);
-      const waiter: Waiter = { query, wake };
-      this.#waiting.add(waiter);
-      signal.addEventListener("abort", aborted, { once: true });
-    });
   }
 }
