@@ -11,6 +11,8 @@ use rustix::{
     io::Errno,
 };
 
+use super::read::is_proc;
+
 /// As many links as the kernel follows.
 pub const MAX_LINKS: u32 = 40;
 /// How often a name that changes its kind under our hands is looked at again.
@@ -99,6 +101,8 @@ impl Walk<'_> {
             }
             match readlinkat(self.here(), name, Vec::new()) {
                 Ok(_) if self.links == MAX_LINKS => return Err(Errno::LOOP),
+                // Those of /proc that name a path stand for open files and the like, not for their text.
+                Ok(target) if target.as_bytes().starts_with(b"/") && is_proc(self.here())? => return Err(Errno::LOOP),
                 Ok(target) => {
                     self.links += 1;
                     return Ok(Step::Link(target.into_bytes()));

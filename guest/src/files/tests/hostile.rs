@@ -2,13 +2,14 @@
 
 use std::{
     fs,
+    os::fd::AsRawFd,
     os::unix::{fs::symlink, net::UnixListener},
 };
 
 use rustix::fs::{CWD, FileType, Mode, mkfifoat, mknodat};
 
-use super::{Sandbox, both, code};
-use crate::proto::link::{Failure, FileReply, ListCall, PackCall, ReadCall, WriteCall, file_call::Call};
+use super::{Root, Sandbox, both, code};
+use crate::proto::link::{Failure, FileCall, FileReply, ListCall, PackCall, ReadCall, WriteCall, file_call::Call};
 
 fn read(sandbox: &Sandbox, path: &str) -> Result<FileReply, Failure> {
     sandbox.call(Call::Read(ReadCall { stream: 1, path: path.into(), offset: 0, length: 0 }))
@@ -65,19 +66,18 @@ fn links_stay_inside_however_they_are_written() {
 #[test]
 fn links_of_proc_are_not_followed_and_its_files_not_read() {
     // The real root has a /proc; the way in leads through it.
-    let root = super::Root::open("/").unwrap();
     let secret = std::env::temp_dir().join(format!("caisson-proc-{}", std::process::id()));
     fs::write(&secret, "secret").unwrap();
     let open = fs::File::open(&secret).unwrap();
-    use std::os::fd::AsRawFd;
-    for path in
-        [format!("/proc/self/fd/{}", open.as_raw_fd()), "/proc/self/root/etc/passwd".into(), "/proc/1/mem".into()]
-    {
-        let mut channel = super::Fake::new(&[]);
-        let call = Call::Read(ReadCall { stream: 1, path: path.clone(), offset: 0, length: 0 });
-        super::serve_in(&root, crate::proto::link::FileCall { call: Some(call) }, &mut channel);
-        assert!(channel.output.is_empty());
-        assert_eq!(code(channel.answer()), "PATH_DENIED", "{path}");
+    let by_descriptor = format!("/proc/self/fd/{}", open.as_raw_fd());
+    for root in [Root::open("/").unwrap(), Root::open("/").unwrap().stepwise()] {
+        for path in [&by_descriptor, "/proc/self/root/etc/passwd", "/proc/self/cwd/Cargo.toml", "/proc/self/environ"] {
+            let mut channel = super::Fake::new(&[]);
+            let call = Call::Read(ReadCall { stream: 1, path: path.into(), offset: 0, length: 0 });
+            super::serve_in(&root, FileCall { call: Some(call) }, &mut channel);
+            assert!(channel.output.is_empty());
+            assert_eq!(code(channel.answer()), "PATH_DENIED", "{path}");
+        }
     }
     fs::remove_file(secret).unwrap();
 }
@@ -95,7 +95,7 @@ fn a_sparse_file_is_read_no_further_than_asked() {
 fn an_empty_call_and_a_bad_path_are_refused() {
     let sandbox = Sandbox::new(false);
     let mut channel = super::Fake::new(&[]);
-    super::serve_in(&sandbox.root, crate::proto::link::FileCall { call: None }, &mut channel);
+    super::serve_in(&sandbox.root, FileCall { call: None }, &mut channel);
     assert_eq!(code(channel.answer()), "INVALID_INPUT");
     for path in ["", "x", "/a\0b", "/\u{1b}"] {
         let call = Call::List(ListCall { stream: 1, path: path.into(), recursive: false });

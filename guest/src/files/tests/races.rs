@@ -14,7 +14,7 @@ use crate::proto::link::{
     ListCall, MkdirCall, PackCall, ReadCall, RemoveCall, StatCall, UnpackCall, WriteCall, file_call::Call,
 };
 
-const ROUNDS: u32 = 2500;
+const ROUNDS: u32 = 1500;
 
 /// `swap` is a directory or a link out of the root, at any moment the other one.
 fn while_swapping(sandbox: &Sandbox, target: &str, work: impl Fn(u32)) {

@@ -5,7 +5,7 @@ use std::{collections::HashMap, os::fd::OwnedFd};
 use rustix::{
     fs::{
         AtFlags, FileType, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, fchmod, futimens, linkat, mkdirat, openat,
-        statat, symlinkat,
+        statat, symlinkat, utimensat,
     },
     io::Errno,
 };
@@ -120,7 +120,9 @@ impl<'a> Stage<'a> {
         let directory = self.open_parent(parent)?;
         if member.kind == Kind::Symlink {
             check_target(&path, &member.target)?;
-            return symlinkat(member.target.as_slice(), directory, name).map_err(occurs_twice);
+            symlinkat(member.target.as_slice(), directory, name).map_err(occurs_twice)?;
+            let times = times(member.modified);
+            return Ok(utimensat(directory, name, &times, AtFlags::SYMLINK_NOFOLLOW).at(ARCHIVE)?);
         }
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(directory, name, flags, Mode::RUSR | Mode::WUSR).map_err(occurs_twice)?;
@@ -224,11 +226,14 @@ pub fn above(path: &[u8]) -> &[u8] {
 }
 
 pub fn set_time(file: &OwnedFd, modified: i64) -> Result<(), Errno> {
-    let modified = Timespec { tv_sec: modified, tv_nsec: 0 };
-    futimens(
-        file,
-        &Timestamps { last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT }, last_modification: modified },
-    )
+    futimens(file, &times(modified))
+}
+
+fn times(modified: i64) -> Timestamps {
+    Timestamps {
+        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        last_modification: Timespec { tv_sec: modified, tv_nsec: 0 },
+    }
 }
 
 /// Nothing was there before, so a name that exists is the archive's own.
