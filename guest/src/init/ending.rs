@@ -116,7 +116,7 @@ impl Guest {
         let snapshot = Snapshot::take();
         let mut tree = match process.monitor {
             Some(monitor) => snapshot.below(&[monitor]),
-            None => self.strays(&snapshot, Some(stream)),
+            None => self.strays(&snapshot, stream),
         };
         tree.retain(|entry| !entry.zombie);
         tree
@@ -125,10 +125,10 @@ impl Guest {
     /// Children of PID 1 that are no monitors, with all below them: what killed monitors left behind.
     /// Nobody can say any more whose they were, so they count for each command that lost its monitor;
     /// only the other commands themselves are told apart.
-    fn strays(&self, snapshot: &Snapshot, of: Option<u32>) -> Vec<Entry> {
+    fn strays(&self, snapshot: &Snapshot, of: u32) -> Vec<Entry> {
         let me = rustix::process::getpid().as_raw_nonzero().get();
         let others: HashSet<i32> =
-            self.processes.values().filter(|process| Some(process.stream) != of).map(|process| process.pid).collect();
+            self.processes.values().filter(|process| process.stream != of).map(|process| process.pid).collect();
         let is_stray = |entry: &&Entry| {
             entry.parent == me && !self.monitors.contains_key(&entry.pid) && !others.contains(&entry.pid)
         };
@@ -137,11 +137,5 @@ impl Guest {
         let mut strays = snapshot.below(&pids);
         strays.extend(roots);
         strays
-    }
-
-    pub fn kill_strays(&self) {
-        for stray in self.strays(&Snapshot::take(), None) {
-            let _ = signals::send(stray.pid, libc::SIGKILL);
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     os::fd::AsFd,
+    sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 
@@ -10,6 +11,7 @@ use rustix::io::ioctl_fionread;
 use super::{failure::failure, guest::Guest, output_pipes::QUIET, process::Exit, sending::enlist};
 use crate::sys::{
     reap::{self, Status, Used},
+    report::Report,
     signals,
 };
 
@@ -91,9 +93,10 @@ impl Guest {
         process.monitor = None;
         process.report = None;
         if process.starting.is_some() {
-            // Somebody killed it before it could say anything. Its command must not run unseen.
-            self.kill_strays();
-            return self.refuse(stream, failure("INTERNAL", "the command's monitor was killed while it started"));
+            return match self.noted_pid(stream) {
+                Some(pid) => self.take_report(stream, Report::Started { pid }),
+                None => self.refuse(stream, failure("INTERNAL", "the command's monitor was killed while it started")),
+            };
         }
         if process.exit.is_some() && process.ending.is_some() {
             // It goes when nothing is left of the tree.
@@ -102,12 +105,21 @@ impl Guest {
         }
     }
 
+    /// The command of a monitor that has not told it.
+    fn noted_pid(&self, stream: u32) -> Option<i32> {
+        let starting = self.processes.get(&stream)?.starting.as_ref()?;
+        Some(self.board.slot(starting.slot).load(Ordering::Relaxed)).filter(|pid| *pid > 0)
+    }
+
     /// A child that is no monitor: its own monitor was killed, and PID 1 is its parent now.
     fn on_orphan_gone(&mut self, child: &reap::Child) {
         let starting: Vec<u32> =
             self.processes.values().filter(|process| process.pid == 0).map(|process| process.stream).collect();
         for stream in starting {
             self.on_report(stream);
+            if self.noted_pid(stream) == Some(child.pid) {
+                self.take_report(stream, Report::Started { pid: child.pid });
+            }
         }
         let command = self.processes.values().find(|process| process.pid == child.pid && process.exit.is_none());
         if let Some(stream) = command.map(|process| process.stream) {

@@ -16,7 +16,7 @@ use super::{
     process::Process,
     sealing::{Sealer, Wall},
 };
-use crate::sys::signalfd::SignalFd;
+use crate::sys::{monitor::Board, signalfd::SignalFd};
 
 /// What the loop is built on, so that tests can do without a wall.
 #[derive(Clone, Copy)]
@@ -40,6 +40,9 @@ pub struct Guest {
     /// Frames that came with the last ones wait until the seal is done or answers are read.
     pub held_back: bool,
     pub processes: BTreeMap<u32, Process>,
+    /// Where the kernel notes the pids of commands, by turn.
+    pub board: Board,
+    pub last_slot: u32,
     /// Living monitors and their streams, also of processes that were forgotten.
     pub monitors: HashMap<i32, u32>,
     pub calls: Calls,
@@ -69,6 +72,8 @@ impl Guest {
             link: None,
             held_back: false,
             processes: BTreeMap::new(),
+            board: Board::new()?,
+            last_slot: 0,
             monitors: HashMap::new(),
             calls,
             last_stream: 0,

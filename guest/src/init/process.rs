@@ -30,6 +30,8 @@ pub struct Starting {
     /// The control message to answer; 0 when nobody waits for it.
     pub call: u32,
     pub command: Command,
+    /// Where the command's pid is noted.
+    pub slot: u32,
 }
 
 /// The command has ended; its output may not have.

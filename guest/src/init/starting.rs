@@ -60,7 +60,9 @@ impl Guest {
         })?;
         let stdio = [ends.command[0].as_fd(), ends.command[1].as_fd(), ends.command[2].as_fd()];
         let started = Instant::now();
-        let forked = wall::expendable(|| monitor::start(&command.plan, stdio));
+        self.last_slot = self.last_slot.wrapping_add(1);
+        let slot = self.last_slot;
+        let forked = wall::expendable(|| monitor::start(&command.plan, stdio, self.board.slot(slot)));
         let (monitor, report) = forked.map_err(|error| {
             let errno = Errno::from_io_error(&error).unwrap_or(Errno::AGAIN);
             command.explain(Step::Monitor, errno.raw_os_error())
@@ -71,7 +73,7 @@ impl Guest {
         let after = |milliseconds: u64| started.checked_add(Duration::from_millis(milliseconds));
         let process = Process {
             stream: start.stream,
-            starting: Some(Box::new(Starting { call: id, command })),
+            starting: Some(Box::new(Starting { call: id, command, slot })),
             pid: 0,
             monitor: Some(monitor),
             report: Some(report),
@@ -118,7 +120,7 @@ impl Guest {
         }
     }
 
-    fn take_report(&mut self, stream: u32, report: Report) {
+    pub fn take_report(&mut self, stream: u32, report: Report) {
         match report {
             Report::Started { pid } => {
                 let Some(process) = self.processes.get_mut(&stream) else { return };

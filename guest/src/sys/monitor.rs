@@ -11,7 +11,8 @@ use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
     io, mem,
     os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
-    ptr,
+    ptr::{self, NonNull},
+    sync::atomic::{AtomicI32, Ordering},
 };
 
 use rustix::process::{Resource, Rlimit, setrlimit};
@@ -72,9 +73,37 @@ impl Plan {
     }
 }
 
+/// Memory that monitors share with PID 1: the kernel notes there which process is the command, so that
+/// PID 1 knows even when the command kills its monitor before that can say a word.
+pub struct Board {
+    slots: NonNull<AtomicI32>,
+}
+
+impl Board {
+    const SLOTS: usize = 4096;
+
+    pub fn new() -> io::Result<Self> {
+        let length = Self::SLOTS * mem::size_of::<AtomicI32>();
+        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping at an address of the kernel's choice; it is never unmapped.
+        let memory = unsafe { libc::mmap(ptr::null_mut(), length, protection, flags, -1, 0) };
+        match NonNull::new(memory.cast()) {
+            Some(slots) if memory != libc::MAP_FAILED => Ok(Self { slots }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    /// Slots are used in turn; there are more than there can be commands at their start.
+    pub fn slot(&self, number: u32) -> &AtomicI32 {
+        // SAFETY: within the mapping, which is zeroed, aligned to a page and lives for ever.
+        unsafe { self.slots.add(number as usize % Self::SLOTS).as_ref() }
+    }
+}
+
 /// Forks a monitor that starts `plan` with these three descriptors, which are not 0 to 2. Its reports
-/// come from the returned pipe, which does not block.
-pub fn start(plan: &Plan, stdio: [BorrowedFd<'_>; 3]) -> io::Result<(i32, OwnedFd)> {
+/// come from the returned pipe, which does not block; `slot` gets the command's pid.
+pub fn start(plan: &Plan, stdio: [BorrowedFd<'_>; 3], slot: &AtomicI32) -> io::Result<(i32, OwnedFd)> {
+    slot.store(0, Ordering::Relaxed);
     let mut ends = [0; 2];
     // SAFETY: `ends` has room for two; both descriptors are new and owned here.
     let (reader, writer) = unsafe {
@@ -91,7 +120,7 @@ pub fn start(plan: &Plan, stdio: [BorrowedFd<'_>; 3]) -> io::Result<(i32, OwnedF
     // SAFETY: the child only runs `watch`, which is async-signal-safe and never returns.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
-        0 => watch(plan, stdio, writer.as_raw_fd()),
+        0 => watch(plan, stdio, writer.as_raw_fd(), slot),
         pid => Ok((pid, reader)),
     }
 }
@@ -111,7 +140,7 @@ unsafe impl Sync for Stack {}
 static STACK: Stack = Stack(UnsafeCell::new([0; STACK_BYTES]));
 
 /// The monitor's whole life.
-fn watch(plan: &Plan, stdio: [c_int; 3], report: c_int) -> ! {
+fn watch(plan: &Plan, stdio: [c_int; 3], report: c_int, slot: &AtomicI32) -> ! {
     // SAFETY: system calls on descriptors and masks only. Nothing of the parent's memory is freed.
     unsafe {
         // Only SIGKILL and SIGSTOP reach the monitor from now on.
@@ -136,11 +165,12 @@ fn watch(plan: &Plan, stdio: [c_int; 3], report: c_int) -> ! {
     close_from(REPORT_FD as u32 + 1);
     let attempt = Attempt { plan, failed: UnsafeCell::new(None) };
     // SAFETY: CLONE_VFORK suspends this process until the child has called exec or exited, so
-    // `attempt` and the stack outlive its use of them, and nobody else writes to either.
+    // `attempt` and the stack outlive its use of them, and nobody else writes to either. The kernel
+    // writes the child's pid to `slot` before the child runs.
     let pid = unsafe {
         let top = STACK.0.get().cast::<u8>().add(STACK_BYTES).cast::<c_void>();
-        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-        libc::clone(become_command, top, flags, ptr::from_ref(&attempt).cast_mut().cast())
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PARENT_SETTID | libc::SIGCHLD;
+        libc::clone(become_command, top, flags, ptr::from_ref(&attempt).cast_mut().cast(), slot.as_ptr())
     };
     if pid < 0 {
         leave(REPORT_FD, Report::Refused { step: Step::Monitor, errno: errno() });
