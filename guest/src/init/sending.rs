@@ -93,10 +93,11 @@ impl Guest {
                 let (first, second) = process.output.slices(from, to);
                 let written = link.write([first, second]);
                 let from = from + *written.as_ref().unwrap_or(&0) as u64;
+                // The daemon may acknowledge a part of a frame while the rest is still to be written.
+                process.output.sent_up_to(from);
                 if from < to {
                     link.rest = Rest::Output { stream, from, to };
                 } else {
-                    process.output.sent_up_to(to);
                     process.enlisted = false;
                     enlist(Some(link), process);
                 }

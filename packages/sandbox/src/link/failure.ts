@@ -9,7 +9,6 @@ const notForGuests: ReadonlySet<ErrorCode> = new Set([
   "SESSION_CONFLICT",
   "IDEMPOTENCY_CONFLICT",
   "NO_DRIVER",
-  "QUEUE_FULL",
   "RATE_LIMITED",
   "UNAUTHENTICATED",
   "FORBIDDEN",

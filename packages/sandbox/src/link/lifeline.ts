@@ -17,7 +17,7 @@ export interface Survivors {
   settle(): Promise<Positions>;
   /** Goes on with a new connection. Throws LinkViolation when the guest's state does not fit. */
   bind(connection: Connection, hello: GuestHello, positions: Positions): void;
-  exited(exited: Exited): void;
+  exited(exited: Exited, connection: Connection): void;
   fail(error: CaissonError): void;
 }
 
@@ -127,7 +127,7 @@ export class Lifeline {
       throw this.#error!;
     }
     const connection: Connection = new Connection(socket, this.#survivors.nextStream, {
-      exited: (exited) => this.#survivors.exited(exited),
+      exited: (exited) => this.#survivors.exited(exited, connection),
       closed: (error) => this.#onClosed(connection, error),
     });
     this.#connection = undefined;

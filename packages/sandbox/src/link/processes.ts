@@ -92,10 +92,15 @@ export class Processes implements Survivors {
     this.#boundBefore = true;
   }
 
-  exited(exited: Exited): void {
+  exited(exited: Exited, connection: Connection): void {
     if (exited.stream >= this.#nextStream)
       throw new LinkViolation("an exit of a process that nobody started");
-    this.#byStream.get(exited.stream)?.exited(exited);
+    const process = this.#byStream.get(exited.stream);
+    if (process) process.exited(exited);
+    // It was forgotten while it ran; now the guest can forget it too.
+    else if (!this.#unclaimed.has(exited.stream)) {
+      connection.tell({ case: "forget", value: { stream: exited.stream } });
+    }
   }
 
   fail(error: CaissonError): void {
