@@ -81,10 +81,9 @@ fn bound_private(plan: &Plan<'_>, before: &[MountEntry], report: &mut Report) ->
         }
         private.push(mount.path.clone());
     }
-    let names = private.join(", ");
-    match bytes {
-        0 => report.lacks("limit.tmpfs", "tmpfs", "no bound was asked for"),
-        _ => report.holds("limit.tmpfs", "tmpfs size", format!("{bytes} bytes, {inodes} inodes in each of {names}")),
+    if bytes > 0 {
+        let files = if inodes > 0 { format!(" and {inodes} files") } else { String::new() };
+        report.holds("limit.tmpfs", "tmpfs size", format!("{bytes} bytes{files} in each of {}", private.join(", ")));
     }
     Ok(private)
 }
