@@ -28,7 +28,6 @@ use crate::{
 /// Numbers of descriptors in the started process, beside 0–2.
 const LISTENING: RawFd = 3;
 const STATUS: RawFd = 4;
-const INFO: RawFd = 5;
 
 /// A process that was forked and has not become its program yet.
 pub struct Starting {
@@ -37,8 +36,6 @@ pub struct Starting {
     pub start_time: u64,
     /// Ends when the program runs; until then carries why it does not.
     pub status: OwnedFd,
-    /// Where bubblewrap says which process is the sandbox's PID 1, if the arguments ask for it.
-    pub info: Option<OwnedFd>,
     pub socket: String,
 }
 
@@ -56,10 +53,6 @@ pub fn begin(launch: Launch) -> Result<Starting, Failure> {
     };
     let plan = Plan::new(&launch)?;
     let (status_read, status_write) = pipe_with(PipeFlags::CLOEXEC).map_err(failed("making a pipe"))?;
-    let (info_read, info_write) = match plan.wants_info {
-        true => pipe_with(PipeFlags::CLOEXEC).map(|(r, w)| (Some(r), Some(w))).map_err(failed("making a pipe"))?,
-        false => (None, None),
-    };
     let null =
         open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(failed("opening /dev/null"))?;
     let log = open(
@@ -70,7 +63,7 @@ pub fn begin(launch: Launch) -> Result<Starting, Failure> {
     .map_err(failed("opening the launch log"))?;
     let listening = socket::listening(Path::new(&launch.socket)).map_err(failed("making the sandbox's socket"))?;
 
-    let stdio = Descriptors { null, log, listening, info: info_write, status: status_write };
+    let stdio = Descriptors { null, log, listening, status: status_write };
     match fork() {
         Err(errno) => {
             let _ = unlink(&launch.socket);
@@ -79,16 +72,7 @@ pub fn begin(launch: Launch) -> Result<Starting, Failure> {
         Ok(Forked::Child) => plan.run(&stdio),
         Ok(Forked::Parent(pid)) => {
             let start_time = process::stat(pid.as_raw_nonzero().get()).map_or(0, |stat| stat.start_time);
-            // Whoever finds the directory without any record can find the process.
-            let _ = write(&stdio.log, format!("launched {} {start_time}\n", pid.as_raw_nonzero()).as_bytes());
-            Ok(Starting {
-                sandbox: launch.sandbox,
-                pid,
-                start_time,
-                status: status_read,
-                info: info_read,
-                socket: launch.socket,
-            })
+            Ok(Starting { sandbox: launch.sandbox, pid, start_time, status: status_read, socket: launch.socket })
         }
     }
 }
@@ -113,7 +97,6 @@ struct Descriptors {
     null: OwnedFd,
     log: OwnedFd,
     listening: OwnedFd,
-    info: Option<OwnedFd>,
     status: OwnedFd,
 }
 
@@ -121,7 +104,6 @@ struct Descriptors {
 struct Plan {
     argv: Vec<CString>,
     env: Vec<CString>,
-    wants_info: bool,
     cgroups: Vec<String>,
     guest: String,
     uid: u32,
@@ -131,16 +113,11 @@ struct Plan {
 impl Plan {
     fn new(launch: &Launch) -> Result<Self, Failure> {
         let guest = if launch.uid == 0 { launch.guest.clone() } else { reach::guest_path()? };
-        let fill = |word: &String| {
-            word.replace("{socket}", &LISTENING.to_string())
-                .replace("{info}", &INFO.to_string())
-                .replace("{guest}", &guest)
-        };
+        let fill = |word: &String| word.replace("{socket}", &LISTENING.to_string()).replace("{guest}", &guest);
         let text = |word: String| CString::new(word).map_err(|_| Failure::new("INVALID_INPUT", "a NUL in an argument"));
         Ok(Self {
             argv: launch.argv.iter().map(fill).map(text).collect::<Result<_, _>>()?,
             env: launch.env.iter().cloned().map(text).collect::<Result<_, _>>()?,
-            wants_info: launch.argv.iter().any(|word| word.contains("{info}")),
             cgroups: launch.cgroups.clone(),
             guest: launch.guest.clone(),
             uid: launch.uid,
@@ -150,7 +127,7 @@ impl Plan {
 
     /// In the child.
     fn run(&self, descriptors: &Descriptors) -> ! {
-        match self.settle().and_then(|()| arrange(descriptors).map_err(at("arranging descriptors"))) {
+        match self.settle(descriptors).and_then(|()| arrange(descriptors).map_err(at("arranging descriptors"))) {
             Err(failed) => tell(descriptors.status.as_fd(), failed),
             Ok(status) => match self.drop_privileges() {
                 Err(failed) => tell(status.as_fd(), failed),
@@ -164,7 +141,8 @@ impl Plan {
     }
 
     /// What needs the keeper's own rights and descriptors.
-    fn settle(&self) -> Result<(), Failed> {
+    fn settle(&self, descriptors: &Descriptors) -> Result<(), Failed> {
+        sign(&descriptors.log).map_err(at("writing the launch log"))?;
         setsid().map_err(at("starting a session"))?;
         for file in &self.cgroups {
             join_cgroup(file).map_err(at("joining a cgroup"))?;
@@ -202,14 +180,21 @@ fn tell(status: BorrowedFd, (doing, errno): Failed) {
     let _ = write(status, format!("{} {doing}", errno.raw_os_error()).as_bytes());
 }
 
+/// The log's first line names this process, so that whoever finds it without any record can find the process.
+fn sign(log: &OwnedFd) -> Result<(), Errno> {
+    let pid = rustix::process::getpid().as_raw_nonzero();
+    let start_time = process::stat(pid.get()).ok_or(Errno::SRCH)?.start_time;
+    write(log, format!("launched {pid} {start_time}\n").as_bytes()).map(drop)
+}
+
 /// "0" is the writer itself, in both versions of cgroups.
 fn join_cgroup(file: &str) -> Result<(), Errno> {
     let procs = open(file, OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     write(&procs, b"0").map(drop)
 }
 
-/// Only 0–2, the listening socket and the two reports remain. Returns the status report, which closes
-/// itself when the program starts; the program closes the other one.
+/// Only 0–2, the listening socket and the status report remain; the latter, which is returned, closes
+/// itself when the program starts.
 fn arrange(descriptors: &Descriptors) -> Result<OwnedFd, Errno> {
     // First all out of the way, so that no number is overwritten while it is still needed.
     let aside = |fd: &OwnedFd| fcntl_dupfd_cloexec(fd, 16);
@@ -217,17 +202,12 @@ fn arrange(descriptors: &Descriptors) -> Result<OwnedFd, Errno> {
     let log = aside(&descriptors.log)?;
     let listening = aside(&descriptors.listening)?;
     let status = aside(&descriptors.status)?;
-    let info = descriptors.info.as_ref().map(aside).transpose()?;
     place_descriptor(&null, 0)?;
     place_descriptor(&log, 1)?;
     place_descriptor(&log, 2)?;
     place_descriptor(&listening, LISTENING)?;
     let placed = place_closing(&status, STATUS)?;
-    if let Some(info) = &info {
-        place_descriptor(info, INFO)?;
-    }
-    let first_unused = if info.is_some() { INFO + 1 } else { INFO };
-    drop((null, log, listening, status, info));
-    close_range(first_unused as u32, u32::MAX)?;
+    drop((null, log, listening, status));
+    close_range(STATUS as u32 + 1, u32::MAX)?;
     Ok(placed)
 }

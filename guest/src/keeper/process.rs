@@ -8,11 +8,12 @@ use std::{
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// State, parent and start time in clock ticks.
+/// State, parent, session and start time in clock ticks.
 #[derive(Debug, PartialEq)]
 pub struct Stat {
     pub state: u8,
     pub parent: i32,
+    pub session: i32,
     pub start_time: u64,
 }
 
@@ -29,21 +30,47 @@ fn parse(text: &[u8]) -> Option<Stat> {
     Some(Stat {
         state: *fields.first()?.as_bytes().first()?,
         parent: fields.get(1)?.parse().ok()?,
+        session: fields.get(3)?.parse().ok()?,
         start_time: fields.get(19)?.parse().ok()?,
     })
 }
 
 /// The children of a process, each held by a descriptor that names it for ever.
 pub fn children(parent: i32) -> Vec<OwnedFd> {
-    let listed = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap_or_default();
-    listed.split_ascii_whitespace().filter_map(|pid| held_child(parent, pid.parse().ok()?)).collect()
+    let is_child = |stat: &Stat| stat.parent == parent;
+    match fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")) {
+        Ok(listed) => listed.split_ascii_whitespace().filter_map(|pid| held_if(pid.parse().ok()?, is_child)).collect(),
+        Err(_) => all().filter_map(|pid| held_if(pid, is_child)).collect(),
+    }
 }
 
-/// A descriptor of a process, if it is this parent's child.
-pub fn held_child(parent: i32, pid: i32) -> Option<OwnedFd> {
+/// Every PID 1 of some process namespace that belongs to a session. The kernel gives the session's
+/// number to nobody else as long as one is there, also after the process that had it first is gone.
+pub fn inits_of_session(session: i32) -> Vec<OwnedFd> {
+    let belongs = |stat: &Stat| stat.session == session && stat.state != b'Z';
+    all().filter(|pid| *pid != session && is_namespace_init(*pid)).filter_map(|pid| held_if(pid, belongs)).collect()
+}
+
+/// A descriptor of a process for which something holds.
+fn held_if(pid: i32, holds: impl Fn(&Stat) -> bool) -> Option<OwnedFd> {
     let held = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()?;
-    // Asked after it was opened: were the number another process's by now, so would be its parent.
-    (stat(pid)?.parent == parent).then_some(held)
+    // Asked after it was opened: were the number another process's by now, the answer would be too.
+    holds(&stat(pid)?).then_some(held)
+}
+
+fn all() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Its numbers in all process namespaces that it is in, the host's first; the last is its own's.
+fn is_namespace_init(pid: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    numbers.is_some_and(|numbers| {
+        let numbers: Vec<&str> = numbers.split_ascii_whitespace().collect();
+        numbers.len() > 1 && numbers.last() == Some(&"1")
+    })
 }
 
 #[cfg(test)]
@@ -53,7 +80,7 @@ mod tests {
     #[test]
     fn a_name_with_parentheses_and_spaces_does_not_shift_the_fields() {
         let text = b"42 (a) S 7 (b)) S 1 42 42 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 987654 0 0";
-        assert_eq!(parse(text), Some(Stat { state: b'S', parent: 1, start_time: 987654 }));
+        assert_eq!(parse(text), Some(Stat { state: b'S', parent: 1, session: 42, start_time: 987654 }));
     }
 
     #[test]

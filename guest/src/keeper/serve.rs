@@ -29,17 +29,12 @@ use crate::proto::keeper::{
     Adopt, Adopted, KeeperReply, KeeperRequest, Launch, Launched, keeper_reply::Reply, keeper_request::Request,
 };
 
-/// What a driver's program says about itself is a few numbers.
-const MAX_INFO_BYTES: usize = 65536;
-
 /// What the loop waits for.
 enum Waiting {
     Requests,
     RoomForReplies,
     Worker(Worker),
     Starting(u32, Starting),
-    /// The driver's program says here which process is the sandbox's PID 1.
-    Init(String, OwnedFd, Vec<u8>),
     /// The end of this sandbox's outer process.
     End(String, Rc<OwnedFd>),
 }
@@ -51,7 +46,6 @@ impl AsFd for Waiting {
             Self::RoomForReplies => stdout(),
             Self::Worker(worker) => worker.pipe.as_fd(),
             Self::Starting(_, starting) => starting.status.as_fd(),
-            Self::Init(_, pipe, _) => pipe.as_fd(),
             Self::End(_, process) => process.as_fd(),
         }
     }
@@ -87,7 +81,6 @@ impl Keeper {
                     Waiting::RoomForReplies => self.flush()?,
                     Waiting::Worker(worker) => self.hear(worker)?,
                     Waiting::Starting(id, starting) => self.started(id, starting)?,
-                    Waiting::Init(sandbox, pipe, heard) => self.learn_init(sandbox, pipe, heard)?,
                     Waiting::End(sandbox, _) => self.ended(&sandbox)?,
                 }
             }
@@ -149,26 +142,9 @@ impl Keeper {
             let _ = waitpid(Some(starting.pid), WaitOptions::empty());
             return self.fail(id, failure);
         }
-        let Starting { sandbox, pid, start_time, info, .. } = starting;
-        self.watch(Watched::launched(sandbox.clone(), pid)?)?;
-        if let Some(pipe) = info {
-            self.events.add(Waiting::Init(sandbox, pipe, Vec::new()), EventFlags::IN)?;
-        }
+        let Starting { sandbox, pid, start_time, .. } = starting;
+        self.watch(Watched::launched(sandbox, pid)?)?;
         self.answer(id, Reply::Launched(Launched { pid: pid.as_raw_nonzero().get() as u32, start_time }))
-    }
-
-    /// Bubblewrap writes a small JSON object in pieces, and must be heard to the end of it.
-    fn learn_init(&mut self, sandbox: String, pipe: OwnedFd, mut heard: Vec<u8>) -> Result<(), Errno> {
-        let mut buffer = [0; 4096];
-        let count = read(&pipe, &mut buffer).unwrap_or(0);
-        heard.extend_from_slice(&buffer[..count]);
-        if count > 0 && heard.len() < MAX_INFO_BYTES {
-            return self.events.add(Waiting::Init(sandbox, pipe, heard), EventFlags::IN);
-        }
-        if let (Some(init), Some(watched)) = (child_pid(&heard), self.sandboxes.get_mut(&sandbox)) {
-            watched.set_init(init);
-        }
-        Ok(())
     }
 
     fn adopt(&mut self, id: u32, adopt: Adopt) -> Result<(), Errno> {
@@ -253,24 +229,5 @@ impl Keeper {
             }
         }
         Ok(())
-    }
-}
-
-fn child_pid(info: &[u8]) -> Option<i32> {
-    let text = std::str::from_utf8(info).ok()?;
-    let (_, after) = text.split_once("\"child-pid\"")?;
-    let digits = after.trim_start_matches([':', ' ', '\n']);
-    digits[..digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len())].parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::child_pid;
-
-    #[test]
-    fn the_child_is_found_in_what_bubblewrap_says() {
-        assert_eq!(child_pid(b"{\n    \"child-pid\": 4711,\n    \"cgroup-namespace\": 1\n}\n"), Some(4711));
-        assert_eq!(child_pid(b"{}"), None);
-        assert_eq!(child_pid(b""), None);
     }
 }

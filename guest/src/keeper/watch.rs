@@ -35,16 +35,19 @@ impl Watched {
         Self::new(sandbox, pid, true)
     }
 
-    /// A process that an earlier keeper started, if it is still that one.
+    /// A process that an earlier keeper started, if it is still that one. If it is gone, what it may
+    /// have left behind goes too.
     pub fn adopted(sandbox: String, pid: i32, start_time: u64) -> Option<Self> {
-        let mut watched = Self::new(sandbox, Pid::from_raw(pid)?, false).ok()?;
+        let watched = Self::new(sandbox, Pid::from_raw(pid)?, false);
         // Asked after it was opened: the number cannot have gone to another process in between.
-        let stat = process::stat(pid)?;
-        if stat.start_time != start_time || stat.state == b'Z' || stat.state == b'X' {
-            return None;
+        match process::stat(pid) {
+            Some(stat) if stat.start_time != start_time => None,
+            Some(stat) if stat.state != b'Z' && stat.state != b'X' => watched.ok(),
+            _ => {
+                end_all(&process::inits_of_session(pid));
+                None
+            }
         }
-        watched.find_inits();
-        Some(watched)
     }
 
     fn new(sandbox: String, pid: Pid, is_child: bool) -> rustix::io::Result<Self> {
@@ -60,32 +63,20 @@ impl Watched {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// The driver's program has said which process is the sandbox's PID 1.
-    pub fn set_init(&mut self, init: i32) {
-        self.inits.extend(process::held_child(self.number(), init));
-    }
-
-    fn find_inits(&mut self) {
-        if self.inits.is_empty() {
-            self.inits = process::children(self.number());
-        }
-    }
-
     /// Ends the sandbox: with its PID 1 goes everything in its process namespace, and then the outer
     /// process by itself, which has waited for it.
     pub fn kill(&mut self, request: u32) {
         self.kills.push(request);
-        self.find_inits();
+        self.inits = process::children(self.number());
         if self.inits.is_empty() {
             // It may be about to make its PID 1, which must not be left behind.
             self.stop();
-            self.find_inits();
-            self.signal_inits();
+            self.inits = process::children(self.number());
             self.kill_outer();
         } else {
-            self.signal_inits();
             self.outer_deadline.get_or_insert(Instant::now() + OUTER_ENDS_WITHIN);
         }
+        signal_all(&self.inits);
     }
 
     /// When `kill_outer` is due, if it is.
@@ -98,15 +89,15 @@ impl Watched {
         let _ = pidfd_send_signal(&*self.outer, Signal::KILL);
     }
 
-    /// To be called when the outer process is gone: returns when the whole sandbox is.
+    /// To be called when the outer process is gone: returns when the whole sandbox is. An outer process
+    /// that did not come to waiting for its PID 1 has left it.
     pub fn end(mut self) -> (Ended, Vec<u32>) {
-        self.signal_inits();
-        for init in &self.inits {
-            wait_until_gone(init);
+        if self.inits.is_empty() {
+            self.inits = process::inits_of_session(self.number());
         }
+        end_all(&self.inits);
         let (code, signal) = self.status();
-        let kills = std::mem::take(&mut self.kills);
-        (Ended { sandbox: self.sandbox, code, signal }, kills)
+        (Ended { sandbox: self.sandbox, code, signal }, self.kills)
     }
 
     /// How it ended; -1 without a signal where nobody told us.
@@ -123,12 +114,6 @@ impl Watched {
         }
     }
 
-    fn signal_inits(&self) {
-        for init in &self.inits {
-            let _ = pidfd_send_signal(init, Signal::KILL);
-        }
-    }
-
     fn stop(&self) {
         let _ = pidfd_send_signal(&*self.outer, Signal::STOP);
         for _ in 0..100 {
@@ -140,9 +125,18 @@ impl Watched {
     }
 }
 
+fn signal_all(processes: &[OwnedFd]) {
+    for process in processes {
+        let _ = pidfd_send_signal(process, Signal::KILL);
+    }
+}
+
 /// A PID 1 is gone only after everything in its namespace, which takes a moment; a process stuck in
 /// the kernel is not waited for longer than the bound.
-fn wait_until_gone(process: &OwnedFd) {
-    let bound = Timespec { tv_sec: 2, tv_nsec: 0 };
-    let _ = poll(&mut [PollFd::from_borrowed_fd(process.as_fd(), PollFlags::IN)], Some(&bound));
+fn end_all(processes: &[OwnedFd]) {
+    signal_all(processes);
+    for process in processes {
+        let bound = Timespec { tv_sec: 2, tv_nsec: 0 };
+        let _ = poll(&mut [PollFd::from_borrowed_fd(process.as_fd(), PollFlags::IN)], Some(&bound));
+    }
 }

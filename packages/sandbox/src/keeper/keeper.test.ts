@@ -11,7 +11,7 @@ const sandboxUid = 0x6c00_0042;
 
 /** A launch of a shell script in a process namespace of its own. */
 function inNamespace(bench: Bench, isRoot: boolean, script: string): LaunchInit {
-  const argv = ["/usr/bin/bwrap", "--unshare-user", "--unshare-pid", "--as-pid-1", "--info-fd", "{info}"];
+  const argv = ["/usr/bin/bwrap", "--unshare-user", "--unshare-pid", "--as-pid-1"];
   argv.push("--ro-bind", "/usr", "/usr", "--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib");
   argv.push(
     "--symlink",
@@ -172,7 +172,6 @@ for (const account of accounts()) {
     const second = await bench.keeper.launch(two as LaunchInit);
     const parent = Number(readFileSync(`/proc/${first.pid}/stat`, "utf8").split(" ")[3]);
     process.kill(parent, "SIGKILL");
-    await bench.keeper.treeSize(bench.dir);
     process.kill(second.pid, "SIGKILL");
     await second.ended;
     await bench.keeper.kill((one as LaunchInit).sandbox);

@@ -1,4 +1,5 @@
-import { readFile } from "node:fs/promises";
+import { readFile, realpath } from "node:fs/promises";
+import { basename, dirname, isAbsolute, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { CaissonError } from "@caisson/contract/errors";
@@ -104,11 +105,12 @@ export class Keeper {
 
   /** Removes a directory and everything in it, whoever owns it; resolves with the bytes freed. */
   async removeTree(path: string): Promise<bigint> {
-    return (await this.#askAgain({ case: "removeTree", value: { path } }, "removed")).bytes;
+    const value = { path: await realName(path) };
+    return (await this.#askAgain({ case: "removeTree", value }, "removed")).bytes;
   }
 
   async treeSize(path: string): Promise<{ bytes: bigint; files: bigint }> {
-    return await this.#askAgain({ case: "treeSize", value: { path } }, "size");
+    return await this.#askAgain({ case: "treeSize", value: { path: await realName(path) } }, "size");
   }
 
   /** What the keeper may do on this machine; found out once. */
@@ -201,8 +203,15 @@ export class Keeper {
 /** What a launch log says about the process that was started, for when nothing else does. */
 export async function launchedProcess(log: string): Promise<OuterProcess | undefined> {
   const text = await readFile(log, "utf8").catch(() => "");
-  const found = /^launched ([0-9]{1,10}) ([0-9]{1,19})$/m.exec(text);
+  const found = /^launched ([0-9]{1,10}) ([0-9]{1,19})\n/.exec(text);
   return found === null ? undefined : { pid: Number(found[1]), startTime: BigInt(found[2] as string) };
+}
+
+/** The same name in its real directory: the keeper follows no link, and data directories may lie behind one. */
+async function realName(path: string): Promise<string> {
+  if (!isAbsolute(path)) return path;
+  const directory = await realpath(dirname(path)).catch(() => dirname(path));
+  return join(directory, basename(path));
 }
 
 function unavailable(cause: KeeperDied): CaissonError {

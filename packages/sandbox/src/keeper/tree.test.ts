@@ -24,16 +24,17 @@ for (const account of accounts()) {
     assert.equal(await keeper.removeTree(`${dir}/nowhere/tree`), 0n);
   });
 
-  test(`a tree is never named through a link, ${as}`, async () => {
+  test(`a tree is never a link itself, ${as}`, async () => {
     await using bench = new Bench(account);
     bench.shell("mkdir -p real/tree; echo kept > real/tree/file; ln -s real linked; ln -s real/tree tree");
-    for (const path of ["linked/tree", "tree"]) {
-      await assert.rejects(bench.keeper.removeTree(`${bench.dir}/${path}`), { code: "INVALID_PATH" });
-      await assert.rejects(bench.keeper.treeSize(`${bench.dir}/${path}`), { code: "INVALID_PATH" });
-    }
+    await assert.rejects(bench.keeper.removeTree(`${bench.dir}/tree`), { code: "INVALID_PATH" });
+    await assert.rejects(bench.keeper.treeSize(`${bench.dir}/tree`), { code: "INVALID_PATH" });
     await assert.rejects(bench.keeper.removeTree("relative"), { code: "INVALID_PATH" });
     await assert.rejects(bench.keeper.removeTree("/"), { code: "INVALID_PATH" });
     assert.equal(readFileSync(`${bench.dir}/real/tree/file`, "utf8"), "kept\n");
+    // The directory that it is in may be named through one.
+    await bench.keeper.removeTree(`${bench.dir}/linked/tree`);
+    assert.equal(existsSync(`${bench.dir}/real/tree`), false);
   });
 
   test(`size counts blocks once, closed directories included, ${as}`, async () => {

@@ -43,6 +43,6 @@ test("everything of the host is read-only, and a link of the host's stays a link
   assert.match(line, / --dir \/etc --dir \/etc\/ssl --dir \/var /);
   assert.match(
     line,
-    new RegExp(` --ro-bind {guest} ${guestPath} --info-fd {info} -- ${guestPath} init --listen-fd {socket}$`),
+    new RegExp(` --ro-bind {guest} ${guestPath} -- ${guestPath} init --listen-fd {socket}$`),
   );
 });

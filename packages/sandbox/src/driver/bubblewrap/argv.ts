@@ -15,7 +15,7 @@ const privateDirectories: readonly { path: string; mode: string }[] = [
 
 /**
  * The command that makes an unsealed sandbox: namespaces and generic mounts, nothing of a project.
- * Of the result, `{socket}`, `{info}` and `{guest}` are filled in by the keeper.
+ * Of the result, `{socket}` and `{guest}` are filled in by the keeper.
  */
 export function bubblewrapArgv(bwrap: string, hostRoot: readonly HostEntry[]): string[] {
   return [
@@ -23,9 +23,6 @@ export function bubblewrapArgv(bwrap: string, hostRoot: readonly HostEntry[]): s
     ...namespaces,
     ...identity,
     ...mounts(hostRoot),
-    // Tells the keeper which process is PID 1, so that it can watch and end it.
-    "--info-fd",
-    "{info}",
     "--",
     guestPath,
     "init",

@@ -1,4 +1,4 @@
-import { open } from "node:fs/promises";
+import { open, realpath } from "node:fs/promises";
 import type { Duplex } from "node:stream";
 import { CaissonError } from "@caisson/contract/errors";
 import type { Ended } from "@caisson/contract/keeper";
@@ -86,14 +86,23 @@ class BubblewrapSandbox implements Launched {
     return this.#keeper.kill(this.#sandboxId);
   }
 
+  /** By their real paths: the keeper follows no link. Whether they are still what was meant, the guest compares. */
   async attach(sources: MountSource[]): Promise<Attachment[]> {
     const { socket, uid, gid } = this.record;
-    return await this.#keeper.attach({ socket, sources, ...(this.#hasOwnUid ? { uid, gid } : {}) });
+    const real = await Promise.all(
+      sources.map(async (source) => ({ ...source, path: await realPath(source.path) })),
+    );
+    return await this.#keeper.attach({ socket, sources: real, ...(this.#hasOwnUid ? { uid, gid } : {}) });
   }
 
   mechanisms() {
     return bubblewrapMechanisms(this.#hasOwnUid);
   }
+}
+
+/** What cannot be resolved is left to the keeper to refuse. */
+function realPath(path: string): Promise<string> {
+  return realpath(path).catch(() => path);
 }
 
 /** One sentence for people: bubblewrap's own words where it failed, else the step of the guest's that did. */

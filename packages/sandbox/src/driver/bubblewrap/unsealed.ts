@@ -21,10 +21,10 @@ if (guest === undefined || socket === undefined || (process.getuid?.() === 0 && 
 const server = createServer().listen(`${socket}.new`, async () => {
   const listening = (server as unknown as { _handle: { fd: number } })._handle.fd;
   const argv = bubblewrapArgv("bwrap", await readHostRoot()).map((word) =>
-    word.replaceAll("{guest}", guest).replaceAll("{socket}", "3").replaceAll("{info}", "4"),
+    word.replaceAll("{guest}", guest).replaceAll("{socket}", "3"),
   );
   const child = spawn(argv[0] as string, argv.slice(1), {
-    stdio: ["ignore", "inherit", "inherit", listening, "ignore"],
+    stdio: ["ignore", "inherit", "inherit", listening],
     cwd: "/",
     ...(uid === undefined ? {} : { uid: Number(uid), gid: Number(uid) }),
   });
