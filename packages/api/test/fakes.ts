@@ -71,7 +71,7 @@ async function* processEvents(
       event: { case: "stdout", value: { data: bytes("grüß\n").subarray(0, 5) } },
     }),
     create(ProcessEventSchema, { seq: 9n, event: { case: "stderr", value: { data: notText } } }),
-    exitOf(3),
+    ...(argv[0] === "forever" ? [] : [exitOf(3)]),
   ];
   for (const event of events) if (event.seq > from || (from === 0n && event.seq === 0n)) yield event;
   if (argv[0] === "forever") {

@@ -1,6 +1,8 @@
 import { createServer as createHttp1Server, type Server as Http1Server } from "node:http";
 import { createServer as createHttp2Server, type Http2Server } from "node:http2";
 import type { Socket } from "node:net";
+import { CaissonError } from "@caisson/contract";
+import { errorBody } from "./errors.ts";
 import type { Gate } from "./gate.ts";
 import type { HttpHandler } from "./handler.ts";
 import type { Request, Response } from "./types.ts";
@@ -63,12 +65,28 @@ function hardenedHttp1(listener: Listener, times: HttpTimes): Http1Server {
     listener,
   );
   server.maxRequestsPerSocket = requestsPerSocket;
-  server.on("clientError", (_error, socket) => {
-    if (socket.writable)
-      socket.end("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
-    else socket.destroy();
+  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
+    if (!socket.writable || error.code === "ECONNRESET") socket.destroy();
+    else socket.end(malformedAnswer(error.code === "ERR_HTTP_REQUEST_TIMEOUT"));
   });
   return server;
+}
+
+/** For what is not even a request; nothing of it is repeated. */
+function malformedAnswer(tooSlow: boolean): string {
+  const error = tooSlow
+    ? new CaissonError("DEADLINE_EXCEEDED", "the request took too long to arrive")
+    : new CaissonError("INVALID_INPUT", "the request is not valid HTTP, or its headers are too long");
+  const body = errorBody(error, "");
+  const status = tooSlow ? "408 Request Timeout" : "400 Bad Request";
+  return [
+    `HTTP/1.1 ${status}`,
+    "Connection: close",
+    "Content-Type: application/json",
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    "",
+    body,
+  ].join("\r\n");
 }
 
 function hardenedHttp2(listener: Listener, times: HttpTimes): Http2Server {
