@@ -35,7 +35,7 @@ use std::{ffi::OsString, os::fd::OwnedFd, process::ExitCode};
 use rustix::{
     io::{FdFlags, fcntl_setfd, ioctl_fionbio},
     net::sockopt,
-    process::{Resource, Rlimit, getrlimit, setrlimit},
+    process::{Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit},
 };
 
 use crate::{files, sys, wall};
@@ -46,6 +46,8 @@ const EXIT_USAGE: u8 = 70;
 
 /// `init --listen-fd N`: N is a listening Unix socket, inherited from outside.
 pub fn main(args: &[OsString]) -> ExitCode {
+    // Nothing inside outlives the process that waits for it outside; sealing asks for it again.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let hooks = Hooks { seal: wall::seal, serve: files::serve };
     let code = match inherited_door(args) {
         Ok(door) => serve(door, hooks),
