@@ -22,7 +22,10 @@ export class LauncherIo implements Io {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly gone: AbortSignal;
+  /** The exit code of a command line that was ended by a signal which nobody listened to. */
+  readonly interrupted: Promise<number>;
   size: Size | undefined;
+  #interrupt: (code: number) => void = () => {};
   readonly #outbox: Outbox;
   readonly #input: Inlet;
   readonly #files = new Map<number, Inlet>();
@@ -34,6 +37,9 @@ export class LauncherIo implements Io {
   constructor(open: Open, outbox: Outbox, gone: AbortSignal) {
     this.#outbox = outbox;
     this.gone = gone;
+    this.interrupted = new Promise((resolve) => {
+      this.#interrupt = resolve;
+    });
     this.cwd = decode(open.cwd, "the current directory");
     this.env = Object.fromEntries(
       Object.entries(open.env).map(([name, value]) => [name, decode(value, name)]),
@@ -68,6 +74,7 @@ export class LauncherIo implements Io {
       case "signal": {
         const signal = signalNames.get(input.value);
         if (signal) for (const listener of [...this.#signalListeners]) listener(signal);
+        if (this.#signalListeners.size === 0) this.#interrupt(128 + input.value);
         return undefined;
       }
       case "size":

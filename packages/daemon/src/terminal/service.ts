@@ -60,7 +60,7 @@ function invoke(client: Client, options: TerminalOptions, { requests, call, outb
     const host: Host = { daemon, sharesFiles: true, openapi: options.openapi };
     call.signal.addEventListener("abort", () => void outbox.return(), { once: true });
     void listen(incoming, io);
-    const code = await main(args, io, client, host);
+    const code = await Promise.race([main(args, io, client, host), io.interrupted]);
     outbox.send(restart ? { case: "restart", value: true } : { case: "exit", value: code });
     outbox.end();
   }
