@@ -147,7 +147,7 @@ async function endAll(daemon: TestDaemon): Promise<void> {
   const { connect: connectClient } = await import("@caisson/client");
   const client = await connectClient({ socket: daemon.socket });
   try {
-    for (const box of (await client.sandboxes.list()).sandboxes) await client.sandboxes.delete(box.id);
+    for await (const { id } of client.sandboxes.list()) await client.sandboxes.delete(id);
   } finally {
     await client.close();
   }

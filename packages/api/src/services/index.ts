@@ -11,6 +11,7 @@ import { runService } from "./run.ts";
 import { sandboxService } from "./sandbox.ts";
 import { sessionService } from "./session.ts";
 import { systemService } from "./system.ts";
+import { workspaceService } from "./workspace.ts";
 
 export interface ServiceDeps {
   engine: Engine;
@@ -28,6 +29,7 @@ export function createServices({ engine, store, keys, system, log }: ServiceDeps
     processService(engine),
     runService(engine, log),
     fileService(engine),
+    workspaceService(engine),
     eventService(store),
     systemService(engine, system),
     keyService(keys),

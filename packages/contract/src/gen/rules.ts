@@ -223,6 +223,16 @@ export const rules = {
       "http": 409,
       "next": "Choose a project directory of its own; see the message for the rule."
     },
+    "NO_WORKSPACE": {
+      "status": "FAILED_PRECONDITION",
+      "http": 409,
+      "next": "Give the sandbox a project as an overlay; only then are there changes to see."
+    },
+    "WORKSPACE_IN_USE": {
+      "status": "FAILED_PRECONDITION",
+      "http": 409,
+      "next": "End the sandbox first; its changes stay for a day."
+    },
     "QUEUE_FULL": {
       "status": "RESOURCE_EXHAUSTED",
       "http": 429,

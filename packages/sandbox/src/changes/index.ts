@@ -1,5 +1,6 @@
 export {
   type Applied,
+  type AppliedInit,
   applyChanges,
   type ChangeInit,
   type Layer,

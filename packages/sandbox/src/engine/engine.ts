@@ -18,6 +18,8 @@ import type {
   UsageItem,
 } from "@caisson/contract";
 
+import type { Applied, AppliedInit, ChangeInit } from "../changes/index.ts";
+
 export type SpecInit = MessageInitShape<typeof SandboxSpecSchema>;
 export type CommandInit = MessageInitShape<typeof CommandSchema>;
 
@@ -70,6 +72,7 @@ export interface Engine {
   resize(sandboxId: string, processId: string, columns: number, rows: number): Promise<void>;
 
   readonly files: EngineFiles;
+  readonly changes: EngineChanges;
 
   profiles(): Profile[];
   drivers(): Promise<DriverInfo[]>;
@@ -117,6 +120,21 @@ export interface AttachOptions {
    * for as long as the reader goes on taking something every half minute. For the stream of the one
    * who started the process. Default: false: the reader gets a gap. */
   hold?: boolean;
+}
+
+/** What a sandbox changed in the project that it has as an overlay. */
+export interface EngineChanges {
+  /** In the order of paths. */
+  list(sandboxId: string, options: { patch: boolean; paths: readonly string[] }): AsyncIterable<ChangeInit>;
+  apply(
+    sandboxId: string,
+    options: { paths: readonly string[]; dryRun: boolean },
+    call: CallContext,
+  ): Promise<Applied>;
+  /** Takes an apply back, the latest if none is named. */
+  undo(sandboxId: string, applyId: string, call: CallContext): Promise<AppliedInit[]>;
+  /** Throws everything away; resolves with the bytes that were freed. */
+  discard(sandboxId: string, call: CallContext): Promise<number>;
 }
 
 /** The file calls; paths as the caller gave them, relative ones from the working directory. */

@@ -7,6 +7,7 @@ import {
   SandboxState,
 } from "@caisson/contract";
 import type { Box } from "./box.ts";
+import { engineChanges } from "./changes.ts";
 import { EngineContext } from "./context.ts";
 import { createBox } from "./create.ts";
 import { describeDrivers } from "./drivers.ts";
@@ -39,12 +40,14 @@ export async function openEngine(parts: EngineParts): Promise<Engine> {
 
 class SandboxEngine implements Engine {
   readonly files: Engine["files"];
+  readonly changes: Engine["changes"];
   readonly #context: EngineContext;
   readonly #upkeep: Upkeep;
 
   constructor(context: EngineContext) {
     this.#context = context;
     this.files = engineFiles(context);
+    this.changes = engineChanges(context);
     this.#upkeep = new Upkeep(context);
   }
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { launchedProcess } from "../keeper/index.ts";
-import { removeAllButOutput } from "./clean-up.ts";
+import { removeAllButKept } from "./clean-up.ts";
 import type { EngineContext } from "./context.ts";
 import { endedRecord } from "./find.ts";
 import { isSandboxId } from "./ids.ts";
@@ -40,7 +40,7 @@ export class Janitor {
     const context = this.#context;
     const dir = context.dirOf(place);
     await this.#killLeftover(place, dir);
-    if (ended) return removeAllButOutput(context, dir);
+    if (ended) return removeAllButKept(context, dir);
     context.log("info", "a directory that belongs to no sandbox is removed", { place });
     await context.parts.trees.remove(dir);
   }

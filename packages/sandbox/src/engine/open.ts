@@ -51,6 +51,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Engine> 
   });
   const engine = await openEngine({
     home,
+    guest,
     store,
     drivers,
     pool,

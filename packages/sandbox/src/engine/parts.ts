@@ -61,6 +61,8 @@ export const defaultSettings: EngineSettings = {
 export interface EngineParts {
   /** The data directory. */
   home: string;
+  /** The guest binary, which also reads and applies what sandboxes changed. */
+  guest: string;
   store: Store;
   /** Fastest first. */
   drivers: readonly Driver[];

@@ -3,6 +3,7 @@ import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { CaissonError, SandboxSpecSchema, SandboxState } from "@caisson/contract";
 import { adoptBox } from "./adopt.ts";
 import { Box } from "./box.ts";
+import { recoverApplies } from "./changes.ts";
 import type { EngineContext } from "./context.ts";
 import { planParts, startQueued } from "./create.ts";
 import { Janitor } from "./janitor.ts";
@@ -17,6 +18,8 @@ export async function recover(context: EngineContext): Promise<void> {
   // What lies there now is an earlier daemon's; what this one's pool makes comes later.
   const janitor = new Janitor(context);
   await Promise.all(records.map((record) => recoverOne(context, record)));
+  const ended = [...context.store.scan<SandboxRecord>(kinds.ended)].map(([, record]) => record);
+  await recoverApplies(context, [...records, ...ended]);
   void janitor.clean();
 }
 

@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { type UsageItem, UsageItemSchema } from "@caisson/contract";
 import type { EngineContext } from "./context.ts";
 import { forgetSandbox } from "./forget.ts";
+import { hasChanges } from "./layer.ts";
 import { kinds, type SandboxRecord } from "./records.ts";
 
 /** What is kept on disk, and how much of it `prune` would free. */
@@ -18,13 +19,16 @@ export async function usageItems(context: EngineContext): Promise<UsageItem[]> {
   ];
 }
 
-/** Forgets every ended sandbox. */
+/** Forgets every ended sandbox but those whose changes nobody has applied or discarded. */
 export async function prune(
   context: EngineContext,
   actor: string,
 ): Promise<{ sandboxes: number; bytes: bigint }> {
   let bytes = 0;
-  const ended = endedRecords(context);
+  const ended: SandboxRecord[] = [];
+  for (const record of endedRecords(context)) {
+    if (!record.place || !(await hasChanges(context.dirOf(record.place)))) ended.push(record);
+  }
   for (const record of ended) bytes += await forgetSandbox(context, record, actor);
   return { sandboxes: ended.length, bytes: BigInt(bytes) };
 }

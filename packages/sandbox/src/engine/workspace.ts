@@ -6,6 +6,7 @@ import { CaissonError, checkPath, type Workspace, WorkspaceMode } from "@caisson
 import { Mount_Kind } from "@caisson/contract/link";
 import type { MountSource } from "../driver/driver.ts";
 import type { SealInit } from "../link/guest.ts";
+import { layerName } from "./layer.ts";
 
 export interface ResolvedWorkspace {
   dir: string;
@@ -95,7 +96,7 @@ export function workspaceMounts(workspace: ResolvedWorkspace, dir: string, mapOw
   if (workspace.mode === WorkspaceMode.BIND) {
     return { sources: [project], mounts: [{ ...place, kind: Mount_Kind.BIND, readOnly: true }] };
   }
-  const layer = join(dir, "layer");
+  const layer = join(dir, layerName);
   const upper = join(layer, "upper");
   mkdirSync(upper, { recursive: true });
   mkdirSync(join(layer, "work"));

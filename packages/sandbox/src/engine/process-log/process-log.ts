@@ -47,6 +47,7 @@ export class ProcessLog implements OutputSink {
   #firstKept: number;
   #waiting: { end: number; resolve(): void }[] = [];
   #storing: Promise<void> | undefined;
+  #busy = false;
   #inFiles: boolean;
   #inlineWrites = 0;
   #inlineScheduled = false;
@@ -181,7 +182,7 @@ export class ProcessLog implements OutputSink {
   #fitsInline(): boolean {
     return (
       this.inline &&
-      !this.#storing &&
+      !this.#busy &&
       this.end <= inlineBytes &&
       this.#recent.count <= inlinePieces &&
       this.#inlineWrites < inlineWrites
@@ -206,9 +207,9 @@ export class ProcessLog implements OutputSink {
   }
 
   #store(): void {
-    this.#storing ??= this.#storeAll().finally(() => {
-      this.#storing = undefined;
-    });
+    if (this.#busy) return;
+    this.#busy = true;
+    this.#storing = this.#storeAll();
   }
 
   async #storeAll(): Promise<void> {
@@ -233,6 +234,8 @@ export class ProcessLog implements OutputSink {
       this.#acknowledge();
       this.#evict();
     }
+    // In the same turn as the last look at what there is, so that no write is overlooked.
+    this.#busy = false;
   }
 
   #acknowledge(): void {

@@ -91,6 +91,7 @@ async function openParts(home: string, driver: AdoptableDriver, settings: Partia
     pool,
     cgroups: { cgroups: undefined, reason: "the test has none" },
     openGuest: (launched, sinks) => openGuest(() => launched.connect(), { sinks, ended: launched.ended }),
+    guest: "/nonexistent",
     trees: {
       async remove(path) {
         await rm(path, { recursive: true, force: true });

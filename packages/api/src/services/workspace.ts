@@ -1,0 +1,79 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import {
+  type AppliedFileSchema,
+  ApplyOutcome,
+  rules,
+  type ServedService,
+  serve,
+  type WorkspaceChangeSchema,
+  WorkspaceService,
+} from "@caisson/contract";
+import type { Engine } from "@caisson/sandbox";
+import { invalid } from "./check.ts";
+
+type Change = MessageInitShape<typeof WorkspaceChangeSchema>;
+type File = MessageInitShape<typeof AppliedFileSchema>;
+
+const maxPatterns = 1000;
+const maxFiles = 10_000;
+/** A message of changes is closed when it has grown to this. */
+const batchBytes = rules.sizes.message_bytes / 8;
+
+export function workspaceService(engine: Engine): ServedService {
+  return serve(WorkspaceService, {
+    async *diffWorkspace({ sandboxId, patch, paths }) {
+      let batch: Change[] = [];
+      let size = 0;
+      for await (const change of engine.changes.list(sandboxId, { patch, paths: checkPaths(paths) })) {
+        batch.push(change);
+        size += 64 + (change.path?.length ?? 0) + 3 * (change.patch?.length ?? 0);
+        if (size < batchBytes) continue;
+        yield { changes: batch };
+        [batch, size] = [[], 0];
+      }
+      if (batch.length > 0) yield { changes: batch };
+    },
+    async applyWorkspace({ sandboxId, paths, dryRun }, call) {
+      const { applyId, files } = await engine.changes.apply(
+        sandboxId,
+        { paths: checkPaths(paths), dryRun },
+        call,
+      );
+      const count = (...outcomes: ApplyOutcome[]) =>
+        files.filter(({ outcome }) => outcomes.includes(outcome ?? ApplyOutcome.UNSPECIFIED)).length;
+      return {
+        applyId,
+        files: shown(files),
+        applied: count(ApplyOutcome.APPLIED, ApplyOutcome.MERGED),
+        conflicts: count(ApplyOutcome.CONFLICT),
+        withheld: count(ApplyOutcome.WITHHELD),
+      };
+    },
+    async undoApply({ sandboxId, applyId }, call) {
+      if (!/^[A-Za-z0-9-]{0,64}$/.test(applyId)) throw invalid("`apply_id` is not one of ours");
+      const files = await engine.changes.undo(sandboxId, applyId, call);
+      return {
+        files: shown(files),
+        undone: files.filter(({ outcome }) => outcome === ApplyOutcome.APPLIED).length,
+      };
+    },
+    async discardWorkspace({ sandboxId }, call) {
+      return { bytes: BigInt(await engine.changes.discard(sandboxId, call)) };
+    },
+  });
+}
+
+/** What was not applied first: that is what people have to act upon. */
+function shown(files: File[]): File[] {
+  const applied = ({ outcome }: File) => outcome === ApplyOutcome.APPLIED;
+  return [...files.filter((file) => !applied(file)), ...files.filter(applied)].slice(0, maxFiles);
+}
+
+function checkPaths(paths: string[]): string[] {
+  if (paths.length > maxPatterns) throw invalid(`at most ${maxPatterns} patterns`);
+  for (const path of paths) {
+    if (path.length > rules.paths.max_bytes || /[\u0000-\u001f\u007f]/.test(path))
+      throw invalid("a pattern is not a path");
+  }
+  return paths;
+}

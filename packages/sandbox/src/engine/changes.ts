@@ -1,0 +1,120 @@
+import { existsSync } from "node:fs";
+import { readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { ApplyOutcome, CaissonError, SandboxState, WorkspaceMode } from "@caisson/contract";
+import { applyChanges, type Layer, listChanges, recoverApply, undoApply } from "../changes/index.ts";
+import type { EngineContext } from "./context.ts";
+import type { EngineChanges } from "./engine.ts";
+import { sandboxRecord } from "./find.ts";
+import { hasChanges, layerName } from "./layer.ts";
+import type { SandboxRecord } from "./records.ts";
+
+/** What sandboxes changed: seen, applied, taken back, thrown away. One of these at a time per sandbox. */
+export function engineChanges(context: EngineContext): EngineChanges {
+  const busy = new Map<string, Promise<unknown>>();
+
+  const inTurn = <T>(record: SandboxRecord, act: () => Promise<T>): Promise<T> => {
+    const turn = (busy.get(record.id) ?? Promise.resolve()).then(act, act);
+    busy.set(record.id, turn);
+    const done = () => busy.get(record.id) === turn && busy.delete(record.id);
+    turn.then(done, done);
+    return turn;
+  };
+
+  return {
+    async *list(sandboxId, options) {
+      const record = overlayRecord(context, sandboxId);
+      if (await hasChanges(dirOf(context, record)))
+        yield* listChanges(await layerOf(context, record), options);
+    },
+    async apply(sandboxId, options, call) {
+      const record = overlayRecord(context, sandboxId);
+      return inTurn(record, async () => {
+        if (!(await hasChanges(dirOf(context, record)))) return { applyId: "", files: [] };
+        const applied = await applyChanges(await layerOf(context, record), options);
+        if (options.dryRun) return applied;
+        const count = (outcome: ApplyOutcome) =>
+          applied.files.filter((file) => file.outcome === outcome).length;
+        const data = {
+          apply_id: applied.applyId,
+          applied: count(ApplyOutcome.APPLIED) + count(ApplyOutcome.MERGED),
+          conflicts: count(ApplyOutcome.CONFLICT),
+          withheld: count(ApplyOutcome.WITHHELD),
+        };
+        await context.commit([{ type: "workspace.applied", actor: call.actor, sandboxId: record.id, data }]);
+        return applied;
+      });
+    },
+    async undo(sandboxId, applyId, call) {
+      const record = overlayRecord(context, sandboxId);
+      return inTurn(record, async () => {
+        const layer = await layerOf(context, record);
+        const chosen = applyId || (await latestApply(layer));
+        const files = await undoApply(layer, chosen);
+        const data = { apply_id: chosen, files: files.length };
+        await context.commit([{ type: "workspace.undone", actor: call.actor, sandboxId: record.id, data }]);
+        return files;
+      });
+    },
+    async discard(sandboxId, call) {
+      const record = overlayRecord(context, sandboxId);
+      if (record.state !== SandboxState.ENDED) {
+        throw new CaissonError("WORKSPACE_IN_USE", "the sandbox still works on its changes");
+      }
+      return inTurn(record, async () => {
+        const bytes = await context.parts.trees.remove(join(dirOf(context, record), layerName));
+        const data = { bytes };
+        await context.commit([
+          { type: "workspace.discarded", actor: call.actor, sandboxId: record.id, data },
+        ]);
+        return bytes;
+      });
+    },
+  };
+}
+
+/** Completes the applies that a crash interrupted. */
+export async function recoverApplies(
+  context: EngineContext,
+  records: Iterable<SandboxRecord>,
+): Promise<void> {
+  for (const record of records) {
+    if (!existsSync(join(dirOf(context, record), layerName, "applies"))) continue;
+    try {
+      await recoverApply(await layerOf(context, record));
+    } catch (error) {
+      context.log("error", "an interrupted apply could not be completed", { sandbox: record.id, error });
+    }
+  }
+}
+
+function overlayRecord(context: EngineContext, sandboxId: string): SandboxRecord {
+  const record = sandboxRecord(context, sandboxId);
+  if (record.workspace.mode === WorkspaceMode.OVERLAY && record.place) return record;
+  throw new CaissonError("NO_WORKSPACE", "the sandbox has no project as an overlay");
+}
+
+function dirOf(context: EngineContext, record: SandboxRecord): string {
+  return context.dirOf(record.place);
+}
+
+async function layerOf(context: EngineContext, record: SandboxRecord): Promise<Layer> {
+  const { uid, gid } = await stat(record.workspace.dir).catch(() => {
+    throw new CaissonError("PATH_NOT_FOUND", "the project is not there any more");
+  });
+  return {
+    guest: context.parts.guest,
+    projectDir: record.workspace.dir,
+    dir: join(dirOf(context, record), layerName),
+    attachedAtMs: record.createdAt,
+    uid,
+    gid,
+  };
+}
+
+async function latestApply(layer: Layer): Promise<string> {
+  const ids = await readdir(join(layer.dir, "applies")).catch(() => []);
+  const latest = ids.sort().at(-1);
+  if (latest === undefined) throw new CaissonError("INVALID_INPUT", "nothing was applied");
+  return latest;
+}

@@ -1,0 +1,12 @@
+import { existsSync } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+
+/** The directory, in a sandbox's own, that holds what it wrote to its project. */
+export const layerName = "layer";
+
+/** Did the sandbox whose directory this is write anything to its project? */
+export async function hasChanges(dir: string): Promise<boolean> {
+  const upper = join(dir, layerName, "upper");
+  return existsSync(upper) && (await readdir(upper)).length > 0;
+}
