@@ -138,6 +138,7 @@ export class Lifeline {
     );
     try {
       await sayHello(connection, positions, (hello) => {
+        if (this.#state !== "opening") throw this.#error!;
         checkHello(hello, this.#settings.build, this.#hello);
         this.#survivors.bind(connection, hello, positions);
         this.#onOpen(connection, hello);

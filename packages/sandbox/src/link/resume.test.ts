@@ -124,6 +124,28 @@ test("a new daemon goes on where the old one had stored", async () => {
   guest.close();
 });
 
+test("processes are claimed at any moment, also while the link is being opened again", async () => {
+  for (let ticks = 0; ticks < 12; ticks += 1) {
+    await using fake = await new FakeGuest().listen();
+    const old = await openGuest(fake.connect);
+    const program = ["pattern", "100000", "10"];
+    await old.start({ stream: old.nextStream(), argv: program }, new PatternSink({ run: 10 }));
+    await old.start({ stream: old.nextStream(), argv: program }, new PatternSink({ run: 10 }));
+    old.close();
+    // The output of both is acknowledged in part; that part is in the old daemon's files.
+    const stored = (stream: number) => fake.processes.get(stream)!.acked;
+    const guest = await openGuest(fake.connect);
+    const first = new PatternSink({ run: 10, from: stored(1) });
+    const second = new PatternSink({ run: 10, from: stored(2) });
+    guest.resume(1, first);
+    for (let i = 0; i < ticks; i += 1) await new Promise((resolve) => setImmediate(resolve));
+    guest.resume(2, second);
+    await Promise.all([first.exit, second.exit]);
+    assert.deepEqual([first.position, second.position], [100_000, 100_000]);
+    guest.close();
+  }
+});
+
 test("a process that a new daemon does not claim holds nothing up", async () => {
   await using fake = await new FakeGuest().listen();
   const old = await openGuest(fake.connect);

@@ -15,7 +15,7 @@ export const windowBytes: number = rules.link.window_bytes;
  * The longest CONTROL or RESET payload that a guest may send. Messages grow when they are decoded,
  * bytes of DATA do not; so what is decoded gets the smaller bound.
  */
-export const maxMessageBytes = 256 * 1024;
+export const maxMessageBytes: number = rules.link.frame_bytes / 2;
 
 /** A whole frame in one buffer; for payloads that are small enough to copy. */
 export function encodeFrame(type: number, stream: number, payload: Uint8Array): Buffer {

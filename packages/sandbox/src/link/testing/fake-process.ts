@@ -41,6 +41,11 @@ export class FakeProcess {
     return ["pattern", "exit", "cat", "hang"].includes(program ?? "");
   }
 
+  /** What the host says it has stored. */
+  get acked(): number {
+    return this.#acked;
+  }
+
   get state(): MessageInitShape<typeof ProcessStateSchema> & Partial<ProcessState> {
     return {
       stream: this.stream,
