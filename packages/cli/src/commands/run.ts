@@ -1,6 +1,7 @@
 import { CaissonError, type ExecOptions, type Run, type SandboxSpec } from "@caisson/client";
 import { type Call, defineCommand } from "../command/command.ts";
 import type { OptionTable } from "../command/option.ts";
+import { countable } from "../work/changes.ts";
 import { commandOptions, execOptions } from "../work/command-options.ts";
 import { resultJson } from "../work/result-json.ts";
 import { type ChosenSpec, specFrom, specOptions } from "../work/spec-options.ts";
@@ -9,6 +10,7 @@ import { reportExit, Wire } from "../work/wire.ts";
 const options = {
   session: { kind: "text", short: "s", value: "NAME", summary: "Run in this session's sandbox, which stays" },
   keep: { kind: "flag", summary: "Keep the sandbox when the command has ended" },
+  write: { kind: "flag", short: "w", summary: "Apply what it changed in the project when it has ended" },
   ...commandOptions,
   ...specOptions,
 } as const satisfies OptionTable;
@@ -18,7 +20,8 @@ export const command = defineCommand({
   summary: "Run a command in a fresh sandbox that ends with it",
   details:
     "The current directory is attached as an overlay: the command sees the project at its own path, and its\n" +
-    "writes stay aside. Standard input is passed on when it is a pipe or a file.",
+    "writes stay aside for a day: `caisson diff`, `apply` and `discard` see to them. Standard input is passed on\n" +
+    "when it is a pipe or a file.",
   positionals: [{ name: "COMMAND", summary: "Program and arguments", rest: true, command: true }],
   options,
   examples: [
@@ -45,6 +48,8 @@ export const command = defineCommand({
       }
       const exit = await wire.relay(run);
       if (values.keep && !values.session) await print.note(`kept ${run.sandboxId}`);
+      if (chosen.spec.workspace && (values.write || !values.session))
+        await settleChanges(call, run.sandboxId);
       return await reportExit(io, exit);
     } finally {
       wire.close();
@@ -53,6 +58,31 @@ export const command = defineCommand({
 });
 
 type RunCall = Call<typeof options>;
+
+/** Applies what was changed, or says in one line that something was and what can be done with it. */
+async function settleChanges(
+  { client, options: { write }, print }: RunCall,
+  sandboxId: string,
+): Promise<void> {
+  const { workspace } = client.sandboxes.at(sandboxId);
+  const changed = countable(await workspace.diff()).length;
+  if (changed === 0) return;
+  const files = changed === 1 ? "1 file" : `${changed} files`;
+  if (!write) {
+    await print.note(
+      `${files} changed, kept aside: \`caisson diff\`, then \`caisson apply\` or \`caisson discard\``,
+    );
+    return;
+  }
+  const { applied, conflicts, withheld } = await workspace.apply();
+  const left = [
+    conflicts > 0 ? `${conflicts} in conflict` : "",
+    withheld > 0 ? `${withheld} withheld` : "",
+  ].filter(Boolean);
+  await print.note(
+    `${applied} of ${files} applied${left.length > 0 ? ` (${left.join(", ")}: see \`caisson diff\`)` : ""}`,
+  );
+}
 
 /** Starts the command. A default that does not fit gives way; what was asked for does not. */
 async function started(call: RunCall, chosen: ChosenSpec, exec: ExecOptions): Promise<Run> {

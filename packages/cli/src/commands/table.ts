@@ -33,6 +33,15 @@ const groups: readonly { title: string; commands: Readonly<Record<string, Loader
     },
   },
   {
+    title: "Changes to the project",
+    commands: {
+      diff: () => import("./diff.ts"),
+      apply: () => import("./apply.ts"),
+      discard: () => import("./discard.ts"),
+      undo: () => import("./undo.ts"),
+    },
+  },
+  {
     title: "What happened",
     commands: {
       events: () => import("./events.ts"),

@@ -8,11 +8,13 @@ import { type ExecOptions, runCommand, startCommand } from "./commands.ts";
 import { Files } from "./files.ts";
 import type { Result } from "./result.ts";
 import { Run } from "./run.ts";
+import { Workspace } from "./workspace.ts";
 
 /** A sandbox to work in. `await using` ends it with its scope. */
 export class Box {
   readonly id: string;
   readonly files: Files;
+  readonly workspace: Workspace;
   readonly #caller: Caller;
   #info: Sandbox;
 
@@ -21,6 +23,7 @@ export class Box {
     this.#info = info;
     this.id = info.id;
     this.files = new Files(caller, info.id);
+    this.workspace = new Workspace(caller, info.id);
   }
 
   /** What was last heard about it; `refresh` asks again. */

@@ -1,0 +1,57 @@
+import type { Box, Change, Client, Sandbox } from "@caisson/client";
+import { UsageError } from "../command/usage-error.ts";
+import type { Io } from "../io/io.ts";
+import type { Printer } from "../text/printer.ts";
+import { boxNamed } from "./box.ts";
+
+/** What `diff` and its siblings take as their first word. */
+export const changesPlace = {
+  name: "BOX",
+  summary:
+    "A sandbox's id, or a session's name; default: the last run in this directory that changed something",
+  optional: true,
+} as const;
+
+/** How many ended sandboxes are looked through for the last run of a directory. */
+const lookBack = 200;
+
+/** The box that is meant: the one that is named, or this directory's last one with changes. */
+export async function boxWithChanges(client: Client, io: Io, word: string | undefined): Promise<Box> {
+  if (word !== undefined) return boxNamed(client, word);
+  let looked = 0;
+  for await (const sandbox of client.sandboxes.list({ all: true })) {
+    if (looked++ >= lookBack) break;
+    if (!isOverlayOf(sandbox, io.cwd)) continue;
+    const box = client.sandboxes.at(sandbox.id);
+    if ((await box.workspace.diff()).length > 0) return box;
+  }
+  throw new UsageError("nothing that ran in this directory has changed anything");
+}
+
+function isOverlayOf({ workspace }: Sandbox, dir: string): boolean {
+  return workspace?.mode === "overlay" && workspace.dir === dir;
+}
+
+/** The changes that people count: files and links, and directories only where they are all there is. */
+export function countable(changes: readonly Change[]): Change[] {
+  return changes.filter(({ type, kind, path }) => {
+    if (type !== "directory") return true;
+    return kind !== "added" || !changes.some((other) => other.path.startsWith(`${path}/`));
+  });
+}
+
+const marks = { added: "A", modified: "M", deleted: "D", renamed: "R", mode: "m" } as const;
+
+/** One line per change, as people know it from git. */
+export async function printChanges(print: Printer, changes: readonly Change[]): Promise<void> {
+  for (const change of countable(changes)) {
+    const name = change.kind === "renamed" ? `${change.from} → ${change.path}` : change.path;
+    const notes = [
+      change.conflict ? print.paint("red", "changed on the host meanwhile") : "",
+      change.withheld ? print.paint("yellow", `withheld: ${change.withheld}`) : "",
+    ].filter(Boolean);
+    await print.line(
+      `${marks[change.kind]} ${print.safe(name)}${notes.length > 0 ? `  (${notes.join("; ")})` : ""}`,
+    );
+  }
+}

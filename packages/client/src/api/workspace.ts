@@ -1,0 +1,97 @@
+import type { Caller } from "../call/caller.ts";
+import type { CallOptions } from "../call/options.ts";
+import { type AppliedFile, appliedFrom, type Change, changeFrom } from "../values/change.ts";
+import { toNumber } from "../values/numbers.ts";
+
+export interface DiffOptions extends CallOptions {
+  /** With unified diffs of text files. Default: false. */
+  patch?: boolean | undefined;
+  /** Only what matches one of these globs. Default: everything. */
+  paths?: readonly string[] | undefined;
+}
+
+export interface ApplyOptions extends CallOptions {
+  /** Only what matches; a path that is withheld is applied if it is named exactly. Default: everything. */
+  paths?: readonly string[] | undefined;
+  /** Only say what would happen. Default: false. */
+  dryRun?: boolean | undefined;
+}
+
+export interface Applied {
+  /** For `undo`; empty if nothing was applied. */
+  applyId: string;
+  /** Those that were not applied first, at most 10,000 in all. */
+  files: AppliedFile[];
+  applied: number;
+  conflicts: number;
+  withheld: number;
+}
+
+/** Changes that can be applied as they were listed. */
+export interface Changes extends ReadonlyArray<Change> {
+  /** Brings these into the project, by name; what is withheld stays withheld. */
+  apply(options?: Omit<ApplyOptions, "paths">): Promise<Applied>;
+}
+
+/** What a sandbox changed in the project that it has as an overlay. */
+export class Workspace {
+  readonly #caller: Caller;
+  readonly #sandboxId: string;
+
+  constructor(caller: Caller, sandboxId: string) {
+    this.#caller = caller;
+    this.#sandboxId = sandboxId;
+  }
+
+  /** What changed, in the order of paths. */
+  async diff(options: DiffOptions = {}): Promise<Changes> {
+    const paths = [...(options.paths ?? [])];
+    const request = { sandboxId: this.#sandboxId, patch: options.patch ?? false, paths };
+    const answers = await this.#caller.collect(
+      (c) => c.WorkspaceService.method.diffWorkspace,
+      request,
+      options,
+    );
+    const changes = answers.flatMap((answer) => answer.changes.map(changeFrom));
+    return Object.assign(changes, { apply: (more: ApplyOptions = {}) => this.apply({ ...more, paths }) });
+  }
+
+  async apply(options: ApplyOptions = {}): Promise<Applied> {
+    const request = {
+      sandboxId: this.#sandboxId,
+      paths: [...(options.paths ?? [])],
+      dryRun: options.dryRun ?? false,
+    };
+    const answer = await this.#caller.unary(
+      (c) => c.WorkspaceService.method.applyWorkspace,
+      request,
+      options,
+    );
+    const { applyId, applied, conflicts, withheld } = answer;
+    return { applyId, applied, conflicts, withheld, files: answer.files.map(appliedFrom) };
+  }
+
+  /** Takes an apply back, the latest if none is named; says what could not be taken back. */
+  async undo(
+    options: CallOptions & { applyId?: string | undefined } = {},
+  ): Promise<{ undone: number; files: AppliedFile[] }> {
+    const request = { sandboxId: this.#sandboxId, applyId: options.applyId ?? "" };
+    const { undone, files } = await this.#caller.unary(
+      (c) => c.WorkspaceService.method.undoApply,
+      request,
+      options,
+    );
+    return { undone, files: files.map(appliedFrom) };
+  }
+
+  /** Throws the changes of an ended sandbox away; returns the bytes that were freed. */
+  async discard(options: CallOptions = {}): Promise<number> {
+    const request = { sandboxId: this.#sandboxId };
+    const { bytes } = await this.#caller.unary(
+      (c) => c.WorkspaceService.method.discardWorkspace,
+      request,
+      options,
+    );
+    return toNumber(bytes);
+  }
+}
