@@ -1,4 +1,4 @@
-import { readdir, rmdir } from "node:fs/promises";
+import { readdir, rm, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Box } from "./box.ts";
 import type { EngineContext } from "./context.ts";
@@ -17,19 +17,17 @@ export async function cleanUp(context: EngineContext, box: Box): Promise<void> {
 
 /** Removes everything in an ended sandbox's directory but its output and what it changed in the project. */
 export async function removeAllButKept(context: EngineContext, dir: string): Promise<void> {
-  let names: string[];
-  try {
-    names = await readdir(dir);
-  } catch {
-    return;
-  }
+  const entries = await readdir(dir, { withFileTypes: true }).catch(() => []);
   const kept = new Set(["output"]);
-  if (names.includes(layerName) && (await hasChanges(dir))) {
+  if (await hasChanges(dir)) {
     kept.add(layerName);
     await context.parts.trees.remove(join(dir, layerName, "work"));
   }
-  for (const name of names) {
-    if (!kept.has(name)) await context.parts.trees.remove(join(dir, name));
+  for (const entry of entries) {
+    if (kept.has(entry.name)) continue;
+    // Directories may hold what a sandbox made; files here are the daemon's own.
+    if (entry.isDirectory()) await context.parts.trees.remove(join(dir, entry.name));
+    else await rm(join(dir, entry.name), { force: true });
   }
-  if (!names.some((name) => kept.has(name))) await rmdir(dir).catch(() => {});
+  if (!entries.some(({ name }) => kept.has(name))) await rmdir(dir).catch(() => {});
 }

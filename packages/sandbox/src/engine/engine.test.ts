@@ -3,8 +3,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { CaissonError, type ProcessEvent, SandboxState } from "@caisson/contract";
-import { pattern } from "../link/testing/pattern.ts";
 import type { Engine } from "./engine.ts";
+import { output } from "./testing/output.ts";
 import { call, openRig } from "./testing/rig.ts";
 
 const follow = { from: 0n, follow: true, signal: call.signal };
@@ -41,7 +41,7 @@ test("a sandbox is created, runs a command and ends", async () => {
 
   const events = await exec(rig.engine, sandbox.id, ["pattern", "1000", "100"]);
   assert.equal(events[0]?.event.case, "started");
-  assert.deepEqual(outputOf(events), Buffer.from(pattern(0, 1000)));
+  assert.deepEqual(outputOf(events), Buffer.from(output(0, 1000)));
   const last = events.at(-1)!;
   assert.equal(last.event.case, "exit");
   assert.equal(last.seq, 1000n);
@@ -67,9 +67,9 @@ test("output of an ended sandbox can still be read, and is gone when it is forgo
   await exec(rig.engine, id, ["pattern", "10", "5"]);
   await rig.engine.end(id, { reason: "deleted", forget: false }, call);
   const large = await collect(rig.engine.attach(id, "p1", follow));
-  assert.deepEqual(outputOf(large), Buffer.from(pattern(0, 300_000)));
+  assert.deepEqual(outputOf(large), Buffer.from(output(0, 300_000)));
   const small = await collect(rig.engine.attach(id, "p2", { ...follow, from: 4n }));
-  assert.deepEqual(outputOf(small), Buffer.from(pattern(4, 6)));
+  assert.deepEqual(outputOf(small), Buffer.from(output(4, 6)));
   assert.equal((await rig.engine.processes(id)).length, 2);
   await rig.engine.end(id, { reason: "deleted", forget: true }, call);
   await assert.rejects(rig.engine.get(id), codeIs("SANDBOX_NOT_FOUND"));

@@ -152,9 +152,10 @@ export class ProcessLog implements OutputSink {
         }
         let pieces: Piece[];
         if (reader.position >= this.#recent.start) {
+          // Taken before anything is waited for: it may be gone from memory afterwards.
+          pieces = joined(this.#recent.from(reader.position, joinedBytes));
           await file?.close();
           file = undefined;
-          pieces = joined(this.#recent.from(reader.position, joinedBytes));
         } else if (this.inline) {
           pieces = this.#options.loadInline().filter((piece) => endOf(piece) > reader.position);
           if (pieces.length === 0) return;
