@@ -46,6 +46,9 @@ pub struct Open {
     /// The launcher's build; another one than the daemon's is answered with `restart`.
     #[prost(string, tag = "8")]
     pub build: ::prost::alloc::string::String,
+    /// Standard input is closed or /dev/null: there is nothing to ask for.
+    #[prost(bool, tag = "9")]
+    pub stdin_is_empty: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Size {
@@ -82,7 +85,7 @@ pub mod invoke_response {
         /// The exit code; nothing follows.
         #[prost(uint32, tag = "3")]
         Exit(u32),
-        /// Start reading standard input; it is not touched before.
+        /// Start reading standard input, which is not touched before, or stop for now.
         #[prost(bool, tag = "4")]
         WantStdin(bool),
         /// Put the terminal into raw mode or back.

@@ -4,11 +4,15 @@ use std::{
     collections::HashMap,
     env,
     ffi::{OsStr, OsString},
+    os::fd::AsFd,
     os::unix::ffi::{OsStrExt, OsStringExt},
 };
 
 use prost::Message;
-use rustix::stdio;
+use rustix::{
+    fs::{FileType, fstat, major, minor},
+    stdio,
+};
 
 use super::{
     terminal::{self, is_terminal},
@@ -28,12 +32,22 @@ pub fn open(args: &[OsString]) -> Result<Open, Trouble> {
         stderr_is_terminal: is_terminal(stdio::stderr()),
         size: terminal::size(),
         build: BUILD_ID.into(),
+        stdin_is_empty: is_empty(stdio::stdin()),
     };
     // The oneof around it adds a few bytes.
     if open.encoded_len() + 64 > MESSAGE_BYTES {
         return Err(Trouble::new("the command line is longer than 4 MiB", "Pass long data by file or standard input."));
     }
     Ok(open)
+}
+
+/// Nothing will ever come from /dev/null or a closed descriptor.
+fn is_empty(stream: impl AsFd) -> bool {
+    const NULL: (u32, u32) = (1, 3);
+    fstat(stream).map_or(true, |stat| {
+        FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice
+            && (major(stat.st_rdev), minor(stat.st_rdev)) == NULL
+    })
 }
 
 fn environment(vars: impl Iterator<Item = (OsString, OsString)>) -> HashMap<String, Vec<u8>> {
@@ -52,6 +66,13 @@ fn matters(name: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_null_device_is_empty() {
+        assert!(is_empty(std::fs::File::open("/dev/null").unwrap()));
+        assert!(!is_empty(std::fs::File::open("/dev/zero").unwrap()));
+        assert!(!is_empty(std::fs::File::open("/proc/self/comm").unwrap()));
+    }
 
     #[test]
     fn only_the_listed_variables_are_sent_unasked() {

@@ -54,7 +54,7 @@ export class LauncherIo implements Io {
     });
     this.stdin = {
       isTerminal: open.stdinIsTerminal,
-      isEmpty: false,
+      isEmpty: open.stdinIsEmpty,
       read: () => {
         outbox.send({ case: "wantStdin", value: true });
         return this.#input;
