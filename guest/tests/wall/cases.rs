@@ -156,6 +156,14 @@ fn writes_can_be_bounded_to_named_paths() {
     assert!(outcome.error.contains("no file or directory was at /work/p/link, /nowhere"), "{}", outcome.error);
 }
 
+fn a_kernel_without_landlock_is_reported_and_enough_only_if_nobody_asks_for_more() {
+    let outcome = run(&["--no-landlock", "--report"], "(echo x > /etc/x) 2>/dev/null || echo refused");
+    assert_eq!(outcome.out, "refused\n", "{}", outcome.error);
+    assert!(outcome.error.contains("LACKS landlock"), "{}", outcome.error);
+    assert_eq!(run(&["--no-landlock", "--require", "landlock"], "true").code, 80);
+    assert_eq!(run(&["--no-landlock", "--allow-write", "/tmp", "--require", "paths.allow_write"], "true").code, 80);
+}
+
 fn the_world_inside_is_sane() {
     let script = "id -u; id -un; hostname; umask; echo ~; getent hosts box; stat -c %a /tmp /var/tmp /dev/shm; pwd;
         cat /proc/self/oom_score_adj; ip -4 -o addr show | wc -l; wc -c < /etc/machine-id";
@@ -205,6 +213,7 @@ pub fn main(filters: &[String]) -> ExitCode {
         a_single_file_can_be_mounted,
         a_writable_bind_reaches_the_host_and_is_reported,
         writes_can_be_bounded_to_named_paths,
+        a_kernel_without_landlock_is_reported_and_enough_only_if_nobody_asks_for_more,
         the_world_inside_is_sane,
         nested_and_debug_open_what_they_say,
         bad_seals_are_refused_before_anything_is_touched,

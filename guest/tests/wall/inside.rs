@@ -12,9 +12,13 @@ use std::{
 
 use prost::Message;
 
-use crate::{proto::link::Seal, wall};
+use crate::{
+    proto::link::Seal,
+    sys::{self, seccomp::Instruction},
+    wall,
+};
 
-/// `inside SEAL-IN-HEX REPORT FIRST-DESCRIPTOR -- command…`
+/// `inside SEAL-IN-HEX REPORT NO-LANDLOCK FIRST-DESCRIPTOR -- command…`
 pub fn main(arguments: &[String]) -> ExitCode {
     let bytes: Vec<u8> = (0..arguments[0].len())
         .step_by(2)
@@ -22,7 +26,10 @@ pub fn main(arguments: &[String]) -> ExitCode {
         .collect();
     let seal = Seal::decode(bytes.as_slice()).expect("a Seal");
     let report = arguments[1] == "true";
-    let first: i32 = arguments[2].parse().expect("a number");
+    if arguments[2] == "true" {
+        hide_landlock();
+    }
+    let first: i32 = arguments[3].parse().expect("a number");
     let descriptors = (first..first + seal.mounts.len() as i32)
         // SAFETY: the parent has left exactly these descriptors open for us.
         .map(|number| unsafe { OwnedFd::from_raw_fd(number) })
@@ -44,7 +51,19 @@ pub fn main(arguments: &[String]) -> ExitCode {
         }
         eprintln!("sealed in {} µs", took.as_micros());
     }
-    run(&arguments[4..])
+    run(&arguments[5..])
+}
+
+/// Makes the kernel look as if it had no Landlock.
+fn hide_landlock() {
+    let instruction = |code, jump_false, value| Instruction { code, jump_true: 0, jump_false, value };
+    let filter = [
+        instruction(0x20, 0, 0),
+        instruction(0x15, 1, libc::SYS_landlock_create_ruleset as u32),
+        instruction(0x06, 0, 0x0005_0000 | libc::ENOSYS as u32),
+        instruction(0x06, 0, 0x7fff_0000),
+    ];
+    sys::seccomp::attach(&filter).expect("a filter");
 }
 
 fn run(command: &[String]) -> ExitCode {

@@ -17,6 +17,8 @@ pub struct Options {
     pub report: bool,
     /// Announce another inode than the one that is handed in.
     pub another_inode: bool,
+    /// As on a kernel without Landlock.
+    pub no_landlock: bool,
 }
 
 pub fn parse(arguments: &[String]) -> Options {
@@ -45,6 +47,7 @@ pub fn parse(arguments: &[String]) -> Options {
                 return options;
             }
             "--report" => options.report = true,
+            "--no-landlock" => options.no_landlock = true,
             "--another-inode" => options.another_inode = true,
             "--group" => seal.syscalls.push(value()),
             "--deny-read" => seal.deny_read.push(value()),

@@ -57,7 +57,8 @@ pub fn command(options: &Options, stdin: Stdio) -> Command {
     let first = 40;
     let mut command = Command::new("bwrap");
     command.args(bwrap_arguments()).env_clear().env("PATH", "/usr/bin:/bin").stdin(stdin);
-    command.args(["/.caisson-guest", "inside", &hex, &options.report.to_string(), &first.to_string(), "--"]);
+    let flags = [options.report, options.no_landlock].map(|flag| flag.to_string());
+    command.args(["/.caisson-guest", "inside", &hex, &flags[0], &flags[1], &first.to_string(), "--"]);
     command.args(&options.command);
     // SAFETY: only system calls on descriptors that live as long as the closure.
     unsafe {
