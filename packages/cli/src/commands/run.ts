@@ -1,16 +1,17 @@
 import { CaissonError, type ExecOptions, type Run, type SandboxSpec } from "@caisson/client";
 import { type Call, defineCommand } from "../command/command.ts";
 import type { OptionTable } from "../command/option.ts";
-import { countable } from "../work/changes.ts";
+import { UsageError } from "../command/usage-error.ts";
 import { commandOptions, execOptions } from "../work/command-options.ts";
 import { resultJson } from "../work/result-json.ts";
+import { applyChanges, hintAtChanges } from "../work/settle-changes.ts";
 import { type ChosenSpec, specFrom, specOptions } from "../work/spec-options.ts";
 import { reportExit, Wire } from "../work/wire.ts";
 
 const options = {
   session: { kind: "text", short: "s", value: "NAME", summary: "Run in this session's sandbox, which stays" },
   keep: { kind: "flag", summary: "Keep the sandbox when the command has ended" },
-  write: { kind: "flag", short: "w", summary: "Apply what it changed in the project when it has ended" },
+  write: { kind: "flag", summary: "Apply what it changed in the project when it has ended" },
   ...commandOptions,
   ...specOptions,
 } as const satisfies OptionTable;
@@ -33,8 +34,9 @@ export const command = defineCommand({
   ],
   runsCommands: true,
   async run(call) {
-    const { options: values, positionals: argv, io, host, print } = call;
+    const { options: values, positionals: argv, io, client, host, print } = call;
     const chosen = specFrom(values, io, host);
+    if (values.write) checkWrite(values.detach, chosen.spec);
     const exec = await execOptions(values, argv, io);
     if (chosen.note) await print.note(chosen.note);
     if (values.detach) return detached(call, chosen, exec);
@@ -43,13 +45,14 @@ export const command = defineCommand({
       const run = await started(call, chosen, exec);
       if (values.json) {
         const result = await wire.during(run, () => run.result());
-        await print.json(resultJson(result));
+        const applied = values.write ? await client.sandboxes.at(run.sandboxId).workspace.apply() : undefined;
+        await print.json({ ...resultJson(result), applied });
         return result.code & 255;
       }
       const exit = await wire.relay(run);
       if (values.keep && !values.session) await print.note(`kept ${run.sandboxId}`);
-      if (chosen.spec.workspace && (values.write || !values.session))
-        await settleChanges(call, run.sandboxId);
+      if (values.write) await applyChanges(call, run.sandboxId);
+      else if (chosen.spec.workspace && !values.session) await hintAtChanges(call, run.sandboxId);
       return await reportExit(io, exit);
     } finally {
       wire.close();
@@ -59,29 +62,10 @@ export const command = defineCommand({
 
 type RunCall = Call<typeof options>;
 
-/** Applies what was changed, or says in one line that something was and what can be done with it. */
-async function settleChanges(
-  { client, options: { write }, print }: RunCall,
-  sandboxId: string,
-): Promise<void> {
-  const { workspace } = client.sandboxes.at(sandboxId);
-  const changed = countable(await workspace.diff()).length;
-  if (changed === 0) return;
-  const files = changed === 1 ? "1 file" : `${changed} files`;
-  if (!write) {
-    await print.note(
-      `${files} changed, kept aside: \`caisson diff\`, then \`caisson apply\` or \`caisson discard\``,
-    );
-    return;
-  }
-  const { applied, conflicts, withheld } = await workspace.apply();
-  const left = [
-    conflicts > 0 ? `${conflicts} in conflict` : "",
-    withheld > 0 ? `${withheld} withheld` : "",
-  ].filter(Boolean);
-  await print.note(
-    `${applied} of ${files} applied${left.length > 0 ? ` (${left.join(", ")}: see \`caisson diff\`)` : ""}`,
-  );
+function checkWrite(detach: boolean, { workspace }: SandboxSpec): void {
+  if (detach) throw new UsageError("--write has to wait for the command, so it does not go with --detach");
+  if (workspace?.mode !== "overlay")
+    throw new UsageError("--write needs a project that is attached as an overlay");
 }
 
 /** Starts the command. A default that does not fit gives way; what was asked for does not. */
