@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::{
-    fs::{AtFlags, OFlags, PROC_SUPER_MAGIC, fstat, fstatfs, statat},
+    fs::{AtFlags, PROC_SUPER_MAGIC, fstat, fstatfs, statat},
     io::{Errno, pread},
 };
 
@@ -66,7 +66,7 @@ pub fn read(root: &Root, call: &ReadCall, talk: &mut Talk<'_>) -> Result<(), Sto
 fn open_regular(root: &Root, path: &SandboxPath) -> Result<(OwnedFd, FileEntry), Failure> {
     let seen = fstat(root.open_at(path, LOOK).at(path)?).at(path)?;
     check_regular(path, kind(&seen))?;
-    let file = root.open_at(path, READ & !OFlags::NOFOLLOW).at(path)?;
+    let file = root.open_at(path, READ).at(path)?;
     let stat = fstat(&file).at(path)?;
     // It may have been replaced in between.
     check_regular(path, kind(&stat))?;

@@ -7,6 +7,7 @@ mod answers;
 mod command;
 mod daemon;
 mod home;
+mod idle;
 mod open;
 mod outlet;
 mod relay;
@@ -39,6 +40,9 @@ pub fn main(args: &[OsString]) -> ExitCode {
 /// Runs one command line in the daemon, which may turn out to be of another build once.
 fn call(args: &[OsString]) -> Result<u8, Trouble> {
     let home = home::find()?;
+    if let Some(code) = idle::answer(args, &home)? {
+        return Ok(code);
+    }
     let mut restarted = false;
     loop {
         let connection = daemon::reach(&home)?;

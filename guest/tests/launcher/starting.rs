@@ -1,8 +1,15 @@
 //! Finding the daemon, starting it, refusing what is not ours.
 
-use std::{env, fs, io::Write, path::PathBuf, process::Command, thread, time::Duration};
+use std::{
+    env, fs,
+    io::Write,
+    path::PathBuf,
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
 
-use crate::{TestHome, said, server, terminal::invoke_response::Output};
+use crate::{TestHome, said, server, terminal::invoke_response::Output, text, tty::Pty};
 
 /// Not a test of its own: the launcher starts this test program as a daemon, and this is where it
 /// arrives. What it does is said by the variable's value.
@@ -17,7 +24,7 @@ fn act_as_daemon() {
         eprintln!("the database is locked");
         std::process::exit(3);
     }
-    thread::sleep(Duration::from_millis(50));
+    thread::sleep(Duration::from_millis(if behaviour == "slow" { 600 } else { 50 }));
     let listener = server::listen(&home);
     let leftovers: Vec<_> = env::vars().filter(|(name, _)| name == "SECRET").collect();
     assert!(leftovers.is_empty() && env::current_dir().unwrap().as_os_str() == "/");
@@ -64,6 +71,34 @@ fn a_missing_daemon_is_started() {
 }
 
 #[test]
+fn waiting_for_a_slow_start_is_explained_on_a_terminal_only() {
+    let home = TestHome::new();
+    let output = launcher(&home, "slow").output().unwrap();
+    assert_eq!(said(&output), (Some(0), "daemon 1\n".into(), String::new()));
+    let home = TestHome::new();
+    let pty = Pty::new();
+    let status = launcher(&home, "slow").stderr(pty.stream()).stdout(Stdio::null()).status().unwrap();
+    assert!(status.success());
+    let mut shown = vec![0; 256];
+    let length = rustix::io::read(&pty.outside, &mut shown).unwrap();
+    assert_eq!(text(&shown[..length]), "caisson: starting the daemon…\r\u{1b}[K");
+}
+
+#[test]
+fn asking_about_the_daemon_does_not_start_it() {
+    let home = TestHome::new();
+    for (word, code) in [("status", 1), ("stop", 0)] {
+        let output = launcher(&home, "once").args(["daemon", word]).output().unwrap();
+        assert_eq!(said(&output), (Some(code), "the daemon is not running\n".into(), String::new()));
+        let output = launcher(&home, "once").args(["daemon", word, "--json"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(code));
+    }
+    assert_eq!(starts(&home), 0);
+    home.serve(|mut call| call.send(Output::Exit(42)));
+    assert_eq!(said(&launcher(&home, "once").args(["daemon", "status"]).output().unwrap()).0, Some(42));
+}
+
+#[test]
 fn a_socket_that_nobody_serves_any_more_is_no_obstacle() {
     let home = TestHome::new();
     drop(server::listen(&home.0));
@@ -73,8 +108,7 @@ fn a_socket_that_nobody_serves_any_more_is_no_obstacle() {
 #[test]
 fn launchers_that_come_together_start_one_daemon() {
     let home = TestHome::new();
-    let children: Vec<_> =
-        (0..4).map(|_| launcher(&home, "four").stdout(std::process::Stdio::piped()).spawn().unwrap()).collect();
+    let children: Vec<_> = (0..4).map(|_| launcher(&home, "four").stdout(Stdio::piped()).spawn().unwrap()).collect();
     for child in children {
         assert_eq!(said(&child.wait_with_output().unwrap()).1, "daemon 1\n");
     }

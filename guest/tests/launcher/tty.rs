@@ -20,13 +20,14 @@ use crate::{
     terminal::{Size, invoke_request::Input, invoke_response::Output},
 };
 
-struct Pty {
-    outside: OwnedFd,
+pub struct Pty {
+    pub outside: OwnedFd,
     inside: OwnedFd,
 }
 
 impl Pty {
-    fn new() -> Self {
+    #[allow(clippy::new_without_default)]
+    pub fn new() -> Self {
         let outside = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&outside).unwrap();
         unlockpt(&outside).unwrap();
@@ -46,7 +47,7 @@ impl Pty {
         !tcgetattr(&self.inside).unwrap().local_modes.contains(LocalModes::ICANON)
     }
 
-    fn stream(&self) -> Stdio {
+    pub fn stream(&self) -> Stdio {
         self.inside.as_fd().try_clone_to_owned().unwrap().into()
     }
 
