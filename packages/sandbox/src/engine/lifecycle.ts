@@ -75,13 +75,15 @@ export function finishProcesses(
   for (const proc of procs) {
     if (!proc.finish(lostExit(lost, Date.now() - proc.record.startedAt))) continue;
     proc.log.finish();
-    events.push({
-      type: "process.exited",
-      actor,
-      sandboxId: box.id,
-      processId: proc.id,
-      data: { code: proc.record.exit!.code, lost },
-    });
+    events.push(
+      ...proc.announced({
+        type: "process.exited",
+        actor,
+        sandboxId: box.id,
+        processId: proc.id,
+        data: { code: proc.record.exit!.code, lost },
+      }),
+    );
     changes.push(proc.put(), { remove: kinds.stdin, key: proc.key });
   }
   return { events, changes };

@@ -1,5 +1,5 @@
 import type { Process } from "@caisson/contract";
-import type { StateChange } from "@caisson/store";
+import type { NewEvent, StateChange } from "@caisson/store";
 import type { Box } from "../box.ts";
 import { toProcess } from "../messages.ts";
 import type { ProcessLog } from "../process-log/index.ts";
@@ -20,6 +20,8 @@ export class Proc {
   /** How often memory had been exhausted in the sandbox when it started. */
   oomBefore = 0;
   release: (() => void) | undefined;
+  /** The event that tells of its start, until it is committed: before any other of its events. */
+  #start: NewEvent | undefined;
 
   constructor(box: Box, record: ProcessRecord) {
     this.box = box;
@@ -33,6 +35,17 @@ export class Proc {
 
   get key(): string {
     return processKey(this.record.sandboxId, this.record.id);
+  }
+
+  willAnnounce(start: NewEvent): void {
+    this.#start = start;
+  }
+
+  /** The event of its start if nobody has committed it yet, then `events`. */
+  announced(...events: NewEvent[]): NewEvent[] {
+    const start = this.#start;
+    this.#start = undefined;
+    return start ? [start, ...events] : events;
   }
 
   /** Sets the exit, once. */

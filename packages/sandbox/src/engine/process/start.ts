@@ -39,6 +39,7 @@ export async function startProcess(
 ): Promise<Proc> {
   const prepared = prepareCommand(init, box);
   const proc = newProc(context, box, guest, prepared);
+  proc.willAnnounce(startedEvent(proc, call));
   if (request.endsSandbox) box.record.runs = proc.id;
   const remembered = request.remember(proc.id);
   const { stdin } = prepared.command;
@@ -59,7 +60,8 @@ export async function startProcess(
     const started = guest.start(startOf(prepared, proc.record.stream, box), proc.log);
     if (stdin.length > 0) feedStdin(proc, guest, stdin);
     await started;
-    void context.commitSurely([startedEvent(proc, call)], []);
+    const announcement = proc.announced();
+    if (announcement.length > 0) void context.commitSurely(announcement, []);
     await recorded;
     return proc;
   } catch (error) {
@@ -106,20 +108,18 @@ export function processExited(context: EngineContext, proc: Proc, exited: Exited
   if (exit.oomKilled) box.oomSeen++;
   const drops = dropOldProcesses(box);
   const recorded = context.commitSurely(
-    [
-      {
-        type: "process.exited",
-        actor: "daemon",
-        sandboxId: box.id,
-        processId: proc.id,
-        data: {
-          code: exit.code,
-          ...(exit.signal ? { signal: exit.signal } : {}),
-          ...(exit.timedOut ? { timed_out: true } : {}),
-          ...(exit.oomKilled ? { oom_killed: true } : {}),
-        },
+    proc.announced({
+      type: "process.exited",
+      actor: "daemon",
+      sandboxId: box.id,
+      processId: proc.id,
+      data: {
+        code: exit.code,
+        ...(exit.signal ? { signal: exit.signal } : {}),
+        ...(exit.timedOut ? { timed_out: true } : {}),
+        ...(exit.oomKilled ? { oom_killed: true } : {}),
       },
-    ],
+    }),
     [proc.put(), { remove: kinds.stdin, key: proc.key }, ...drops.changes],
   );
   // The guest tells it again to the next daemon until it is on disk here.
