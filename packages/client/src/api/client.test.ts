@@ -75,6 +75,17 @@ test("input arrives in order, in pieces, from a stream, and large", () =>
     assert.ok(large.equals((await box.run(["cat"], { stdin: large })).stdout.bytes));
   }));
 
+test("another client goes on writing where the first one stopped", () =>
+  withEach(async (client) => {
+    const box = await client.create();
+    const run = await box.exec(["cat"], { openStdin: true });
+    await run.stdin.write("first ");
+    const same = box.process(run.id);
+    await same.stdin.write("second");
+    await same.stdin.end();
+    assert.equal((await run.result()).stdout.text, "first second");
+  }));
+
 test("signals and the terminal's size reach the command", () =>
   withEach(async (client) => {
     const box = await client.create();

@@ -43,7 +43,11 @@ export class Run {
     this.#caller = caller;
     this.sandboxId = process.sandboxId;
     this.id = process.id;
-    this.stdin = new Stdin(caller, { sandboxId: process.sandboxId, processId: process.id });
+    this.stdin = new Stdin(
+      caller,
+      { sandboxId: process.sandboxId, processId: process.id },
+      live ? 0 : undefined,
+    );
     this.#live = live;
   }
 

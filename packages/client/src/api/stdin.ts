@@ -13,12 +13,14 @@ export type StdinSource = string | Uint8Array | AsyncIterable<string | Uint8Arra
 export class Stdin {
   readonly #caller: Caller;
   readonly #target: { sandboxId: string; processId: string };
-  #offset = 0;
+  /** Unknown for a command that somebody else may have written to. */
+  #offset: number | undefined;
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(caller: Caller, target: { sandboxId: string; processId: string }) {
+  constructor(caller: Caller, target: { sandboxId: string; processId: string }, offset: number | undefined) {
     this.#caller = caller;
     this.#target = target;
+    this.#offset = offset;
   }
 
   /** Resolves when the sandbox has taken the bytes. Writes keep their order. */
@@ -45,21 +47,24 @@ export class Stdin {
   }
 
   async #send(data: Uint8Array, end: boolean, options?: CallOptions): Promise<void> {
+    // Writing nothing at the very beginning changes nothing and tells how much was taken so far.
+    this.#offset ??= await this.#write(0, new Uint8Array(0), false, options);
     let at = 0;
     do {
-      const piece = data.subarray(at, at + pieceBytes) as Uint8Array<ArrayBuffer>;
+      const piece = data.subarray(at, at + pieceBytes);
       at += piece.length;
-      const request = {
-        ...this.#target,
-        offset: BigInt(this.#offset),
-        data: piece,
-        end: end && at === data.length,
-      };
-      await this.#caller.unary((c) => c.ProcessService.method.writeStdin, request, options, {
-        attemptTimeout: "none",
-      });
+      await this.#write(this.#offset, piece, end && at === data.length, options);
       this.#offset += piece.length;
     } while (at < data.length);
+  }
+
+  async #write(offset: number, piece: Uint8Array, end: boolean, options?: CallOptions): Promise<number> {
+    const data = piece as Uint8Array<ArrayBuffer>;
+    const request = { ...this.#target, offset: BigInt(offset), data, end };
+    const answer = await this.#caller.unary((c) => c.ProcessService.method.writeStdin, request, options, {
+      attemptTimeout: "none",
+    });
+    return Number(answer.offset);
   }
 }
 

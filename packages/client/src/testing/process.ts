@@ -74,8 +74,8 @@ export class FakeProcess {
   feed(offset: bigint, data: Uint8Array, end: boolean): bigint {
     if (!this.running) throw new CaissonError("PROCESS_ENDED", "it has exited");
     if (this.#inputEnded) throw new CaissonError("STDIN_CLOSED", "its input is closed");
-    const skip = Number(this.#inputTaken - offset);
-    const fresh = data.subarray(skip);
+    if (offset > this.#inputTaken) throw new CaissonError("INVALID_INPUT", "bytes before these are missing");
+    const fresh = data.subarray(Number(this.#inputTaken - offset));
     if (fresh.length > 0) this.#input.push(new Uint8Array(fresh));
     this.#inputTaken += BigInt(fresh.length);
     this.#inputEnded = end;
