@@ -1,9 +1,9 @@
 // What the probes expect to find: a workspace with things denied in it, links and sockets that lead out,
 // and something outside that must stay as it is.
 import { execFileSync } from "node:child_process";
+import { hash } from "node:crypto";
 import {
   chmodSync,
-  cpSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -30,8 +30,6 @@ export interface Fixture extends AsyncDisposable {
   workspace: string;
   /** To be mounted read-only; holds a socket that the host listens on. */
   readOnly: string;
-  /** The compiled probes. */
-  programs: string;
   canary: string;
   abstractSocket: string;
   /** What on the host is not as it should be after the probes ran. */
@@ -42,7 +40,13 @@ export async function layOut(owner: { uid: number; gid: number }): Promise<Fixtu
   const home = mkdtempSync("/tmp/caisson-wall-");
   chmodSync(home, 0o755);
   const at = (...parts: string[]) => join(home, ...parts);
-  for (const folder of ["workspace/denied", "workspace/above/inner", "layers", "read-only", "programs"])
+  for (const folder of [
+    "workspace/denied",
+    "workspace/above/inner",
+    "layers",
+    "read-only",
+    "workspace/programs",
+  ])
     mkdirSync(at(folder), { recursive: true });
   writeFileSync(at("workspace/plain.txt"), "plain\n");
   for (const name of ["denied/secret.txt", "denied.txt", "above/inner/secret.txt"])
@@ -53,7 +57,7 @@ export async function layOut(owner: { uid: number; gid: number }): Promise<Fixtu
   symlinkSync("denied", at("workspace/link-to-denied-directory"));
   symlinkSync("/etc", at("workspace/link-to-etc"));
   symlinkSync(at("canary"), at("workspace/link-to-canary"));
-  compile(at("programs"));
+  compile(at("workspace/programs"));
   const abstractSocket = `caisson-wall-${process.pid}`;
   const servers = await Promise.all([
     listen(at("workspace/host.sock")),
@@ -67,7 +71,6 @@ export async function layOut(owner: { uid: number; gid: number }): Promise<Fixtu
     home,
     workspace: at("workspace"),
     readOnly: at("read-only"),
-    programs: at("programs"),
     canary: at("canary"),
     abstractSocket,
     damage: () => [
@@ -88,7 +91,6 @@ function compile(into: string): void {
     const flags = ["-O1", "-Wall", "-Wextra", "-Werror", "-static"];
     execFileSync("gcc", [...flags, "-o", join(into, name), join(probes, `${name}.c`)], { stdio: "inherit" });
   }
-  cpSync(join(probes, "probe.h"), join(into, "probe.h"));
 }
 
 function listen(address: string): Promise<Server> {
@@ -107,7 +109,7 @@ function tree(folder: string): string {
   return find(folder, () => true)
     .map((path) => {
       const { mode, size } = lstatSync(path);
-      return `${path} ${mode} ${(mode & 0o170000) === 0o100000 ? readFileSync(path, "utf8") : size}`;
+      return `${path} ${mode} ${(mode & 0o170000) === 0o100000 ? hash("sha256", readFileSync(path)) : size}`;
     })
     .join("\n");
 }

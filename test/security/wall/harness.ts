@@ -1,7 +1,8 @@
 // The wall by itself: the guest's own test program (guest/tests/wall) seals a sandbox without a daemon.
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { chmodSync, chownSync, copyFileSync, mkdtempSync } from "node:fs";
 import { join } from "node:path";
+import { collect } from "./collect.ts";
 import { denied } from "./fixture.ts";
 import type { Wall } from "./wall.ts";
 
@@ -38,7 +39,7 @@ export function buildHarness(): string {
 export function harnessWall(harness: string, account: { name: string; uid: number; gid: number }): Wall {
   return {
     name: `harness as ${account.name}`,
-    has: ["deny_read", "guest_path"],
+    has: ["deny_read", "read_only", "guest_path"],
     async run({ fixture, probe, syscalls }) {
       const layers = mkdtempSync(join(fixture.home, "layers/"));
       const owner = account.uid === 0 ? sandboxOfRoot : account.uid;
@@ -51,31 +52,13 @@ export function harnessWall(harness: string, account: { name: string; uid: numbe
         "run",
         ...["--overlay", `${fixture.workspace}:${workspace}`, layers],
         ...["--ro-bind", `${fixture.readOnly}:/opt/read-only`],
-        ...["--ro-bind", `${fixture.programs}:/opt/programs`],
         ...["--workdir", workspace, "--tmpfs-bytes", String(64 << 20)],
         ...denied.flatMap((name) => ["--deny-read", `${workspace}/${name}`]),
         ...syscalls.flatMap((name) => ["--group", name]),
         ...["--", "/usr/bin/env", `CANARY=${fixture.canary}`, "READONLY=/opt/read-only"],
-        ...[`ABSTRACT=${fixture.abstractSocket}`, "GUEST=/.caisson-guest", `/opt/programs/${probe}`],
+        ...[`ABSTRACT=${fixture.abstractSocket}`, "GUEST=/.caisson-guest", `programs/${probe}`],
       ];
-      return await collect(harness, argv, account);
+      return await collect(harness, argv, { account, env: process.env });
     },
   };
-}
-
-function collect(program: string, argv: string[], { uid, gid }: { uid: number; gid: number }) {
-  return new Promise<{ exitCode: number; output: string; complaint: string }>((resolve, reject) => {
-    const other = uid === process.getuid?.() ? {} : { uid, gid };
-    const child = spawn(program, argv, { stdio: ["ignore", "pipe", "pipe"], cwd: "/", ...other });
-    let output = "";
-    let complaint = "";
-    child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      output += text;
-    });
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      complaint += text;
-    });
-    child.on("error", reject);
-    child.on("close", (code) => resolve({ exitCode: code ?? -1, output, complaint }));
-  });
 }

@@ -29,7 +29,7 @@ interface Manifest {
 export interface Circumstances {
   /** Syscall groups beyond the base list. */
   syscalls: readonly string[];
-  /** What was laid out: `deny_read`, `guest_path`. */
+  /** What was laid out: `deny_read`, `read_only`, `guest_path`. */
   has: readonly string[];
 }
 

@@ -3,7 +3,7 @@ import type { Fixture } from "./fixture.ts";
 
 export interface ProbeRun {
   fixture: Fixture;
-  /** A program of `fixture.programs`. */
+  /** A program in the workspace's `programs`. */
   probe: string;
   /** Syscall groups beyond the base list. */
   syscalls: readonly string[];
@@ -18,13 +18,13 @@ export interface ProbeResult {
 
 /**
  * Runs a probe in a fresh sandbox: the workspace attached so that the host does not change and is the
- * working directory, `fixture.readOnly` mounted read-only, the names of `denied` not readable; limits of
- * about 256 processes, 1024 open files, 64 MiB and 100,000 inodes per private file system; and CANARY,
- * READONLY, ABSTRACT and, where it is known, GUEST in the environment.
+ * working directory, the names of `denied` not readable; limits of about 256 processes, 1024 open files
+ * and 64 MiB per private file system; CANARY and ABSTRACT in the environment, and where there are such
+ * things, READONLY (`fixture.readOnly`, mounted read-only) and GUEST (the guest's program).
  */
 export interface Wall {
   name: string;
-  /** For `Circumstances.has`. */
+  /** For `Circumstances.has`: `deny_read`, `read_only`, `guest_path`. */
   has: readonly string[];
   run(run: ProbeRun): Promise<ProbeResult>;
 }

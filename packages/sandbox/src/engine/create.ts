@@ -205,7 +205,8 @@ function sealOf(box: Box, plan: SandboxPlan, mounts: NonNullable<SealInit["mount
     workdir: box.record.workdir,
     env: envList(sandboxEnv(box.id, plan.profile, plan.spec.env)),
     tmpfsBytes: BigInt(plan.limits.diskBytes),
-    tmpfsInodes: 0n,
+    // One for every four kilobytes: empty files take memory too.
+    tmpfsInodes: BigInt(Math.ceil(plan.limits.diskBytes / 4096)),
     syscalls: plan.syscalls,
     denyRead: plan.profile.denyRead.map(expand),
     allowWrite: plan.profile.allowWrite.map(expand),

@@ -9,6 +9,11 @@
 
 #define DENIED "denied/secret.txt"
 
+static const char *variable(const char *name) {
+  const char *value = getenv(name);
+  return value ? value : "/nowhere";
+}
+
 static int write_to(const char *path) { return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644); }
 
 static int read_from(const char *path) { return open(path, O_RDONLY | O_CLOEXEC); }
@@ -41,12 +46,12 @@ static void try_writing_outside(void) {
   tried("files.unlink_etc", unlink("/etc/hosts"));
   tried("files.chmod_etc", chmod("/etc/passwd", 0666));
   tried("files.remove_root_dir", rename("/etc", "/etc2"));
-  snprintf(path, sizeof path, "%s/caisson-probe", getenv("READONLY"));
+  snprintf(path, sizeof path, "%s/caisson-probe", variable("READONLY"));
   opened("files.write_readonly_bind", write_to(path));
   tried("files.remount_readonly", syscall(SYS_mount, 0, "/", 0, 32 /* MS_REMOUNT */, 0));
   opened("files.workspace_works", write_to("written.txt"));
   opened("files.tmp_works", write_to("/tmp/written.txt"));
-  opened("files.home_works", write_to((snprintf(path, sizeof path, "%s/written.txt", getenv("HOME")), path)));
+  opened("files.home_works", write_to((snprintf(path, sizeof path, "%s/written.txt", variable("HOME")), path)));
   opened("files.shm_works", write_to("/dev/shm/written.txt"));
   opened("files.null_works", open("/dev/null", O_RDWR));
   mkdir("a-directory", 0755);
@@ -90,7 +95,7 @@ static void try_reading_denied(void) {
 
 static void try_reaching_the_host(void) {
   char path[4096];
-  const char *canary = getenv("CANARY");
+  const char *canary = variable("CANARY");
   read_bytes("files.read_canary", canary);
   read_bytes("files.read_canary_link", "link-to-canary");
   opened("files.write_canary_link", open("link-to-canary", O_WRONLY));
@@ -100,7 +105,7 @@ static void try_reaching_the_host(void) {
   tried("files.list_root_home", read_from("/root"));
   tried("files.list_boot", read_from("/boot"));
   tried("files.hardlink_program", link("/usr/bin/env", "env"));
-  tried("files.hardlink_readonly", (snprintf(path, sizeof path, "%s/file.txt", getenv("READONLY")), link(path, "linked")));
+  tried("files.hardlink_readonly", (snprintf(path, sizeof path, "%s/file.txt", variable("READONLY")), link(path, "linked")));
 }
 
 static void connected(const char *name, const char *path, size_t skip) {
@@ -115,9 +120,9 @@ static void connected(const char *name, const char *path, size_t skip) {
 static void try_sockets(void) {
   char path[4096];
   connected("files.socket_in_workspace", "host.sock", 0);
-  snprintf(path, sizeof path, "%s/host.sock", getenv("READONLY"));
+  snprintf(path, sizeof path, "%s/host.sock", variable("READONLY"));
   connected("files.socket_in_readonly_bind", path, 0);
-  connected("files.abstract_socket", getenv("ABSTRACT"), 1);
+  connected("files.abstract_socket", variable("ABSTRACT"), 1);
   connected("files.docker_socket", "/var/run/docker.sock", 0);
   connected("files.dbus_socket", "/run/dbus/system_bus_socket", 0);
 }

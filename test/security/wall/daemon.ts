@@ -1,0 +1,34 @@
+// The wall as people meet it: `caisson run`, through daemon, keeper and guest.
+import { chownSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { guestPath } from "../../../packages/sandbox/src/driver/bubblewrap/argv.ts";
+import { type Account, startDaemon, temporaryDirectory } from "../../support/daemon.ts";
+import { collect } from "./collect.ts";
+import { denied } from "./fixture.ts";
+import type { Wall } from "./wall.ts";
+
+export function daemonWall(account: Account): Wall {
+  return {
+    name: `caisson run as ${account.name}`,
+    has: ["deny_read", "guest_path"],
+    async run({ fixture, probe, syscalls }) {
+      const home = temporaryDirectory(account);
+      const profile = {
+        extends: "moderate",
+        syscalls,
+        deny_read: denied.map((name) => join(fixture.workspace, name)),
+        limits: { pids: 256, open_files: 1024, disk_bytes: 64 << 20 },
+      };
+      // JSON is YAML.
+      writeFileSync(join(home, "config.yaml"), JSON.stringify({ profiles: { probe: profile } }));
+      chownSync(join(home, "config.yaml"), account.uid, account.gid);
+      await using daemon = await startDaemon({ account, home });
+      const argv = [
+        ...["run", "--profile", "probe", "--workspace", fixture.workspace],
+        ...["--env", `CANARY=${fixture.canary}`, "--env", `ABSTRACT=${fixture.abstractSocket}`],
+        ...["--env", `GUEST=${guestPath}`, "--", `programs/${probe}`],
+      ];
+      return await collect(join(account.root, ".caisson/bin/caisson"), argv, { account, env: daemon.env });
+    },
+  };
+}
