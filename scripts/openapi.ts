@@ -5,7 +5,7 @@ import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { generateOpenapi } from "../packages/api/src/openapi/generate.ts";
 
 /** The services that REST serves, in the order in which people read about them. */
-const order = ["Sandbox", "Session", "Process", "Run", "File", "Event", "System", "Key"];
+const order = ["Sandbox", "Session", "Process", "Run", "File", "Workspace", "Event", "System", "Key"];
 
 export function writeOpenapi(imageFile: string, target: string): void {
   const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, readFileSync(imageFile)));

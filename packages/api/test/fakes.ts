@@ -75,12 +75,17 @@ async function* processEvents(
   ];
   for (const event of events) if (event.seq > from || (from === 0n && event.seq === 0n)) yield event;
   if (argv[0] === "forever") {
-    await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    await aborted(signal);
+    throw signal.reason;
   }
 }
 
 /** A process that never exits. */
 export const lasting = "p999";
+
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve));
+}
 
 /** What a test wants to know or to change. */
 export interface Watched {
@@ -137,12 +142,9 @@ export function fakeEngine(watched: Watched): Engine {
     processes: async () => [process],
     wait: async (_id, processId, signal) => {
       if (processId === lasting) {
-        await new Promise((_, reject) => {
-          signal.addEventListener("abort", () => {
-            watched.aborted++;
-            reject(signal.reason);
-          });
-        });
+        await aborted(signal);
+        watched.aborted++;
+        throw signal.reason;
       }
       return process;
     },
@@ -183,6 +185,21 @@ export function fakeEngine(watched: Watched): Engine {
           yield notText;
         })(),
     },
+    changes: {
+      list: async function* () {
+        yield { path: notText, kind: 3, type: "file", oldSize: 5n };
+        yield { path: bytes("b"), kind: 2, patch: "-a\n+b\n", linesAdded: 1, linesRemoved: 1 };
+      },
+      apply: async () => ({
+        applyId: "a1",
+        files: [
+          { path: bytes("b"), outcome: 1 },
+          { path: notText, outcome: 4, reason: "hook" },
+        ],
+      }),
+      undo: async () => [{ path: bytes("b"), outcome: 1 }],
+      discard: async () => 12,
+    },
     profiles: () => [],
     drivers: async () => [],
     diagnose: async () => [],
@@ -213,7 +230,7 @@ export function fakeStore(): Store {
       ),
     subscribe: async function* ({ from }, signal) {
       yield* events.filter((event) => event.seq > from);
-      await new Promise((resolve) => signal.addEventListener("abort", resolve));
+      await aborted(signal);
     },
     verify: async () => ({ intact: true, checked: 3, brokenAt: 0, reason: "", head: Uint8Array.from([9]) }),
   };

@@ -8,6 +8,7 @@ import {
   SandboxService,
   SessionService,
   SystemService,
+  WorkspaceService,
 } from "@caisson/contract";
 import { notText, sandbox } from "./fakes.ts";
 
@@ -50,6 +51,10 @@ export const requests: [DescMethod, object[]][] = [
   [FileService.method.watchFiles, [{ ...box, path: "." }]],
   [FileService.method.uploadArchive, [{ ...box, path: "." }, { data: notText }]],
   [FileService.method.downloadArchive, [{ ...box, path: "." }]],
+  [WorkspaceService.method.diffWorkspace, [{ ...box, patch: true, paths: ["a/**", "b"] }]],
+  [WorkspaceService.method.applyWorkspace, [{ ...box, paths: ["a"], dryRun: true }]],
+  [WorkspaceService.method.undoApply, [{ ...box, applyId: "a1" }]],
+  [WorkspaceService.method.discardWorkspace, [box]],
   [EventService.method.subscribeEvents, [{ from: 1n, noFollow: true, types: ["process", "sandbox"] }]],
   [EventService.method.verifyAudit, [{ from: 1n }]],
   [SystemService.method.getHealth, [{}]],

@@ -9,7 +9,7 @@ import {
   WorkspaceService,
 } from "@caisson/contract";
 import type { Engine } from "@caisson/sandbox";
-import { invalid } from "./check.ts";
+import { checkSandboxId, invalid } from "./check.ts";
 
 type Change = MessageInitShape<typeof WorkspaceChangeSchema>;
 type File = MessageInitShape<typeof AppliedFileSchema>;
@@ -24,7 +24,10 @@ export function workspaceService(engine: Engine): ServedService {
     async *diffWorkspace({ sandboxId, patch, paths }) {
       let batch: Change[] = [];
       let size = 0;
-      for await (const change of engine.changes.list(sandboxId, { patch, paths: checkPaths(paths) })) {
+      for await (const change of engine.changes.list(checkSandboxId(sandboxId), {
+        patch,
+        paths: checkPaths(paths),
+      })) {
         batch.push(change);
         size += 64 + (change.path?.length ?? 0) + 3 * (change.patch?.length ?? 0);
         if (size < batchBytes) continue;
@@ -35,7 +38,7 @@ export function workspaceService(engine: Engine): ServedService {
     },
     async applyWorkspace({ sandboxId, paths, dryRun }, call) {
       const { applyId, files } = await engine.changes.apply(
-        sandboxId,
+        checkSandboxId(sandboxId),
         { paths: checkPaths(paths), dryRun },
         call,
       );
@@ -51,14 +54,14 @@ export function workspaceService(engine: Engine): ServedService {
     },
     async undoApply({ sandboxId, applyId }, call) {
       if (!/^[A-Za-z0-9-]{0,64}$/.test(applyId)) throw invalid("`apply_id` is not one of ours");
-      const files = await engine.changes.undo(sandboxId, applyId, call);
+      const files = await engine.changes.undo(checkSandboxId(sandboxId), applyId, call);
       return {
         files: shown(files),
         undone: files.filter(({ outcome }) => outcome === ApplyOutcome.APPLIED).length,
       };
     },
     async discardWorkspace({ sandboxId }, call) {
-      return { bytes: BigInt(await engine.changes.discard(sandboxId, call)) };
+      return { bytes: BigInt(await engine.changes.discard(checkSandboxId(sandboxId), call)) };
     },
   });
 }

@@ -52,7 +52,7 @@ function single(handler: Handler, name: string, log: Log) {
   return async (input: unknown, context: HandlerContext) => {
     const call = callOf(context);
     try {
-      return await handler(input, call);
+      return await orAborted(handler, input, call);
     } catch (thrown) {
       throw toConnectError(thrown, name, call, log);
     }
@@ -63,11 +63,25 @@ function streaming(handler: Handler, name: string, log: Log) {
   return async function* (input: unknown, context: HandlerContext) {
     const call = callOf(context);
     try {
+      call.signal.throwIfAborted();
       yield* handler(input, call) as AsyncIterable<unknown>;
     } catch (thrown) {
       throw toConnectError(thrown, name, call, log);
     }
   };
+}
+
+/** A caller whose time is up gets its answer, whatever the handler still does. */
+async function orAborted(handler: Handler, input: unknown, call: CallContext): Promise<unknown> {
+  call.signal.throwIfAborted();
+  const { promise: aborted, reject } = Promise.withResolvers<never>();
+  const stop = () => reject(call.signal.reason);
+  call.signal.addEventListener("abort", stop, { once: true });
+  try {
+    return await Promise.race([handler(input, call), aborted]);
+  } finally {
+    call.signal.removeEventListener("abort", stop);
+  }
 }
 
 /** The context's signal also knows of deadlines. */

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { parseTraceparent } from "@caisson/contract";
-import type { HttpCall, Request, Response } from "./types.ts";
+import { carrierOf, type HttpCall, isGone, type Request, type Response } from "./types.ts";
 
 /** The call behind a request: aborted when the caller leaves before the answer is complete. */
 export function beginHttpCall(
@@ -10,9 +10,13 @@ export function beginHttpCall(
   query: string,
 ): Omit<HttpCall, "actor"> {
   const controller = new AbortController();
-  response.once("close", () => {
-    if (!response.writableFinished) controller.abort(new DOMException("the caller has gone", "AbortError"));
-  });
+  const closed = () => {
+    const finished = carrierOf(response).writableFinished;
+    if (!finished) controller.abort(new DOMException("the caller has gone", "AbortError"));
+  };
+  // A stream can be reset before anybody looks at it; then nothing more is heard of it.
+  if (isGone(response)) closed();
+  else response.once("close", closed);
   const traceparent = one(request.headers.traceparent);
   return {
     path,

@@ -65,6 +65,8 @@ function hardenedHttp1(listener: Listener, times: HttpTimes): Http1Server {
     listener,
   );
   server.maxRequestsPerSocket = requestsPerSocket;
+  // Slow requests are looked for from this event on, and a server without a port never has it.
+  server.emit("listening");
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     if (!socket.writable || error.code === "ECONNRESET") socket.destroy();
     else socket.end(malformedAnswer(error.code === "ERR_HTTP_REQUEST_TIMEOUT"));

@@ -1,6 +1,7 @@
 import type { EventEmitter } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
+import type { Writable } from "node:stream";
 import type { CallContext } from "@caisson/contract";
 
 /** HTTP/1.1 and HTTP/2 alike. */
@@ -9,9 +10,6 @@ export type Request = IncomingMessage | Http2ServerRequest;
 /** What both kinds of response have. */
 export interface Response extends EventEmitter {
   readonly headersSent: boolean;
-  readonly destroyed: boolean;
-  readonly writableFinished: boolean;
-  readonly writableNeedDrain: boolean;
   setHeader(name: string, value: string): unknown;
   writeHead(status: number, headers?: Record<string, string>): unknown;
   /** HTTP/1.1 keeps headers back for the first part of the body. */
@@ -19,6 +17,16 @@ export interface Response extends EventEmitter {
   write(part: string | Uint8Array): boolean;
   end(part?: string | Uint8Array): unknown;
   destroy(): unknown;
+}
+
+/** The stream that carries a response: HTTP/2 has one of its own behind it, HTTP/1.1 is it. */
+export function carrierOf(response: Response): Writable {
+  return "stream" in response ? (response.stream as Writable) : (response as unknown as Writable);
+}
+
+/** Nobody reads the answer any more. */
+export function isGone(response: Response): boolean {
+  return carrierOf(response).destroyed;
 }
 
 /** A request that has passed the gate. */

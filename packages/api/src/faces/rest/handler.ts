@@ -3,7 +3,7 @@ import { CaissonError, type CallContext } from "@caisson/contract";
 import { encodeJson } from "@caisson/contract/json";
 import type { Log } from "../../deps.ts";
 import { sendError } from "../http/errors.ts";
-import type { HttpCall, Request, Response } from "../http/types.ts";
+import { type HttpCall, isGone, type Request, type Response } from "../http/types.ts";
 import { readInput } from "./input.ts";
 import { mergeMessages } from "./merge.ts";
 import { sendRaw } from "./raw.ts";
@@ -21,6 +21,7 @@ export async function handleRest(
   const { route } = match;
   try {
     const input = await readInput(match, request, call);
+    call.signal.throwIfAborted();
     const output = route.handler(input, call);
     if (!route.answersStream) sendJson(route, await output, response, call);
     else if (route.collects) await sendCollected(route, output as AsyncIterable<unknown>, response, call);
@@ -52,7 +53,7 @@ async function sendCollected(
 }
 
 function sendJson(route: RestRoute, message: unknown, response: Response, call: CallContext): void {
-  if (response.destroyed) return;
+  if (isGone(response)) return;
   const desc = route.method.output;
   const whole = create(desc, message as MessageInitShape<typeof desc>);
   const body = Buffer.from(JSON.stringify(encodeJson(desc, whole)));

@@ -2,7 +2,7 @@ import { create, type DescMessage, type MessageInitShape } from "@bufbuild/proto
 import { CaissonError, type CallContext } from "@caisson/contract";
 import { encodeJson } from "@caisson/contract/json";
 import { errorBody } from "../http/errors.ts";
-import type { Response } from "../http/types.ts";
+import { carrierOf, isGone, type Response } from "../http/types.ts";
 import type { RestRoute } from "./routes.ts";
 import { writePart } from "./writer.ts";
 
@@ -23,7 +23,7 @@ export async function sendEvents(
   const iterator = messages[Symbol.asyncIterator]();
   let keepAlive: NodeJS.Timeout | undefined;
   const open = () => {
-    if (response.headersSent || response.destroyed) return;
+    if (response.headersSent || isGone(response)) return;
     response.writeHead(200, {
       "content-type": "text/event-stream",
       "cache-control": "no-store",
@@ -32,10 +32,15 @@ export async function sendEvents(
     });
     response.flushHeaders?.();
     keepAlive = setInterval(() => {
-      if (!response.writableNeedDrain) response.write(":\n\n");
+      if (!carrierOf(response).writableNeedDrain) response.write(":\n\n");
     }, keepAliveMs);
   };
   const opening = setTimeout(open, openAfterMs);
+  const stopTimers = () => {
+    clearTimeout(opening);
+    clearInterval(keepAlive);
+  };
+  response.once("close", stopTimers);
   try {
     for (let next = await iterator.next(); !next.done; next = await iterator.next()) {
       open();
@@ -46,10 +51,9 @@ export async function sendEvents(
   } catch (thrown) {
     const error = CaissonError.from(thrown);
     if (!response.headersSent) throw error;
-    if (!response.destroyed) response.end(`event: error\ndata: ${errorBody(error, call.requestId)}\n\n`);
+    if (!isGone(response)) response.end(`event: error\ndata: ${errorBody(error, call.requestId)}\n\n`);
   } finally {
-    clearTimeout(opening);
-    clearInterval(keepAlive);
+    stopTimers();
     await iterator.return?.();
   }
 }

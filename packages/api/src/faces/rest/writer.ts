@@ -1,12 +1,12 @@
 import { CaissonError } from "@caisson/contract";
-import type { Response } from "../http/types.ts";
+import { isGone, type Response } from "../http/types.ts";
 
 /** A reader that takes nothing for so long is cut off; it can resume from the last number it has. */
 const stalledMs = 30_000;
 
 /** Writes a part of an answer and waits while the reader does not keep up: no more than the socket's buffer is held. */
 export async function writePart(response: Response, part: string | Uint8Array): Promise<void> {
-  if (response.destroyed) throw gone();
+  if (isGone(response)) throw gone();
   if (response.write(part)) return;
   await new Promise<void>((resolve, reject) => {
     const timer = setTimeout(() => {
@@ -17,7 +17,7 @@ export async function writePart(response: Response, part: string | Uint8Array): 
       clearTimeout(timer);
       response.off("drain", settle);
       response.off("close", settle);
-      if (response.destroyed) reject(gone());
+      if (isGone(response)) reject(gone());
       else resolve();
     };
     response.once("drain", settle);
