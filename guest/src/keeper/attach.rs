@@ -18,6 +18,7 @@ use rustix::{
 
 use super::{
     failure::Failure,
+    privilege::is_host_root,
     socket,
     sources::{Prepared, Preparer},
 };
@@ -54,12 +55,11 @@ pub fn attach(request: &Attach) -> Result<Reply, Failure> {
 }
 
 fn prepare(request: &Attach) -> Result<Vec<Prepared>, Failure> {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
+    if !is_host_root() {
         unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)
             .map_err(|errno| Failure::errno("NO_DRIVER", "making a mount namespace", errno))?;
     }
-    let sandbox = (root && request.uid != 0).then_some((request.uid, request.gid));
+    let sandbox = (is_host_root() && request.uid != 0).then_some((request.uid, request.gid));
     let mut preparer = Preparer::new(sandbox);
     request.sources.iter().map(|source| preparer.prepare(source)).collect()
 }

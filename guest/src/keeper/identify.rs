@@ -8,7 +8,10 @@ use rustix::{
     thread::{Gid, Uid, UnshareFlags, set_thread_groups, set_thread_res_gid, set_thread_res_uid},
 };
 
-use super::failure::Failure;
+use super::{
+    failure::Failure,
+    privilege::{has_what_root_needs, is_host_root},
+};
 use crate::{
     build_id::BUILD_ID,
     proto::keeper::{Identity, keeper_reply::Reply},
@@ -18,28 +21,33 @@ use crate::{
 /// Nobody's uid: the first of the range that sandboxes of a root daemon get theirs from.
 const UNUSED_UID: u32 = 0x6C00_0000;
 
+/// What root does first.
+const DROPPING: &str = "changing to an unused uid";
+
 /// In a worker, which is spoilt afterwards.
 pub fn identify() -> Result<Reply, Failure> {
-    let uid = rustix::process::geteuid();
-    let tried = try_user_namespace(uid.is_root());
+    let uid = rustix::process::geteuid().as_raw();
+    let can_change_uid = is_host_root() && has_what_root_needs();
+    let tried = try_user_namespace();
     Ok(Reply::Identity(Identity {
         build: BUILD_ID.into(),
-        uid: uid.as_raw(),
-        can_change_uid: uid.is_root() && !matches!(&tried, Err((DROPPING, _))),
+        uid,
+        can_change_uid,
         landlock_abi: landlock::abi(),
         user_namespaces: tried.is_ok(),
         user_namespaces_reason: tried.err().map(explain).unwrap_or_default(),
     }))
 }
 
-const DROPPING: &str = "changing to an unused uid";
-
 /// The way that a sandbox goes: drop root, leave the user namespace, map one's own uid, mount something.
-fn try_user_namespace(root: bool) -> Result<(), (&'static str, Errno)> {
+fn try_user_namespace() -> Result<(), (&'static str, Errno)> {
     let at = |doing: &'static str| move |errno: Errno| (doing, errno);
     let file =
         |doing: &'static str| move |error: std::io::Error| (doing, Errno::from_io_error(&error).unwrap_or(Errno::IO));
-    if root {
+    if is_host_root() {
+        if !has_what_root_needs() {
+            return Err((DROPPING, Errno::PERM));
+        }
         drop_to(UNUSED_UID).map_err(at(DROPPING))?;
     }
     let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());

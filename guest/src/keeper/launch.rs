@@ -15,7 +15,7 @@ use rustix::{
     thread::{Gid, Uid, set_thread_groups, set_thread_res_gid, set_thread_res_uid},
 };
 
-use super::{failure::Failure, process, reach, socket};
+use super::{failure::Failure, privilege::is_host_root, process, reach, socket};
 use crate::{
     proto::keeper::Launch,
     sys::{
@@ -43,8 +43,7 @@ pub fn begin(launch: Launch) -> Result<Starting, Failure> {
     if launch.argv.is_empty() || launch.sandbox.is_empty() {
         return Err(Failure::new("INVALID_INPUT", "a launch needs a program and a sandbox"));
     }
-    let root = rustix::process::geteuid().is_root();
-    if (launch.uid != 0 || launch.gid != 0) && !root {
+    if (launch.uid != 0 || launch.gid != 0) && !is_host_root() {
         return Err(Failure::new("INVALID_INPUT", "only a keeper of root's can start a sandbox under another uid"));
     }
     let failed = |doing: &str| {

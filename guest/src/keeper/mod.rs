@@ -7,6 +7,7 @@ mod failure;
 mod identify;
 mod launch;
 mod mounts;
+mod privilege;
 mod process;
 mod reach;
 mod serve;

@@ -20,6 +20,7 @@ use super::{
     failure::Failure,
     identify::identify,
     launch::{self, Starting},
+    privilege::is_host_root,
     tree::{remove_tree, tree_size},
     watch::Watched,
     wire::{Inbox, framed},
@@ -62,6 +63,7 @@ impl Keeper {
     pub fn new() -> Result<Self, Errno> {
         ioctl_fionbio(stdin(), true)?;
         ioctl_fionbio(stdout(), true)?;
+        is_host_root();
         let mut events = Events::new()?;
         events.add(Waiting::Requests, EventFlags::IN)?;
         Ok(Self { events, inbox: Inbox::default(), outbox: Vec::new(), sandboxes: HashMap::new() })

@@ -135,7 +135,7 @@ for (const account of accounts()) {
     }
     assert.equal(new Set(uids).size, isRoot ? 2 : 1);
     await Promise.all([one.launched.kill(), two.launched.kill()]);
-    assert.match(await one.launched.ended, /sandbox ended with code 137|killed/);
+    assert.match(await one.launched.ended, /killed by signal 9/);
   });
 
   test(`what was handed in is refused when it is not a project, ${as}`, async () => {
@@ -236,6 +236,16 @@ test("a guest binary behind closed directories can be started for an unused uid"
   assert.equal(guest.hello.sealed, false);
   guest.close();
   await launched.kill();
+});
+
+test("a sandbox that cannot start says why", async () => {
+  const [account] = accounts();
+  assert.ok(account);
+  await using bench = new DriverBench(account);
+  bench.shell("printf '#!/bin/sh\\necho the last words >&2; exit 74\\n' > broken; chmod 755 broken");
+  const driver = new BubblewrapDriver({ keeper: bench.keeper, guest: `${bench.dir}/broken` });
+  const launched = await driver.launch({ sandboxId: "box", image: "host", dir: bench.dir, cgroups: [] });
+  assert.equal(await launched.ended, "the guest failed at user namespaces: the last words");
 });
 
 test("an image that there is not is an error", async () => {

@@ -32,7 +32,7 @@ export class BubblewrapDriver implements Driver {
   async launch(spec: LaunchSpec): Promise<Launched> {
     const ground = await this.#usableGround();
     const context = { ...this.#options, ground };
-    if (ground.uid !== 0) return await launchBubblewrap(context, spec);
+    if (!ground.givesUids) return await launchBubblewrap(context, spec);
     const uid = await this.#uids.take();
     try {
       const launched = await launchBubblewrap(context, spec, uid);

@@ -1,4 +1,5 @@
 import { open, realpath } from "node:fs/promises";
+import { dirname } from "node:path";
 import type { Duplex } from "node:stream";
 import { CaissonError } from "@caisson/contract/errors";
 import type { Ended } from "@caisson/contract/keeper";
@@ -105,13 +106,35 @@ function realPath(path: string): Promise<string> {
   return realpath(path).catch(() => path);
 }
 
-/** One sentence for people: bubblewrap's own words where it failed, else the step of the guest's that did. */
-async function describeEnd(ended: Pick<Ended, "code" | "signal">, socket: string): Promise<string> {
-  if (ended.signal !== 0) return `the sandbox's outer process was killed by signal ${ended.signal}`;
-  if (ended.code === 0) return "the guest left by itself";
-  if (ended.code < 0) return "the sandbox is gone";
-  const words = await readLog(socket.replace(/link\.sock$/, "launch.log"));
-  return `the sandbox ended with code ${ended.code}${words === "" ? "" : `: ${words}`}`;
+/** The guest's steps, by the code that it exits with when one fails (spec/link.md). */
+const steps = new Map([
+  [70, "its start"],
+  [71, "mounts"],
+  [72, "network"],
+  [73, "descriptors"],
+  [74, "user namespaces"],
+  [75, "identity"],
+  [76, "capabilities"],
+  [77, "privileges"],
+  [78, "Landlock"],
+  [79, "seccomp"],
+  [80, "its check of itself"],
+]);
+
+/** One sentence for people: how it ended, and the last words where there were some. */
+async function describeEnd(
+  { code, signal }: Pick<Ended, "code" | "signal">,
+  socket: string,
+): Promise<string> {
+  if (signal !== 0) return `the sandbox's outer process was killed by signal ${signal}`;
+  if (code === 0) return "the guest left by itself";
+  if (code < 0) return "the sandbox is gone";
+  // Bubblewrap passes on its child's signal as shells do.
+  if (code > 128) return `the guest was killed by signal ${code - 128}`;
+  const step = steps.get(code);
+  const words = await readLog(`${dirname(socket)}/launch.log`);
+  const ended = step === undefined ? `the sandbox ended with code ${code}` : `the guest failed at ${step}`;
+  return words === "" ? ended : `${ended}: ${words}`;
 }
 
 /** The log's end without the keeper's own line; read in a bounded way. */

@@ -5,7 +5,7 @@ import { type Mechanism, MechanismSchema, MechanismState } from "@caisson/contra
 export function bubblewrapMechanisms(hasOwnUid: boolean): Mechanism[] {
   const identity = hasOwnUid
     ? "an unused uid per sandbox, dropped to before bubblewrap"
-    : "the daemon's own uid, which is not root";
+    : "the daemon's own uid, which is not the host's root";
   return [
     ...["user", "pid", "network", "ipc", "uts", "cgroup", "mount"].map((kind) =>
       enforced(`namespace.${kind}`),

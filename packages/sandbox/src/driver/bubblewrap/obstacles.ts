@@ -25,6 +25,12 @@ const obstacles: Obstacle[] = [
     fix: "sudo sysctl -w kernel.unprivileged_userns_clone=1",
   },
   {
+    sign: /changing to an unused uid/,
+    reason:
+      "root here lacks what giving each sandbox a uid of its own takes (CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID)",
+    fix: "run the daemon as an ordinary user, or start the outer container with --cap-add SYS_ADMIN --security-opt seccomp=unconfined --security-opt apparmor=unconfined",
+  },
+  {
     sign: /no user namespaces/,
     reason: "this kernel was built without user namespaces",
     fix: "boot a kernel with CONFIG_USER_NS=y",

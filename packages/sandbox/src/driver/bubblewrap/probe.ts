@@ -6,17 +6,17 @@ import type { Probe } from "../driver.ts";
 import { trialArgv } from "./argv.ts";
 import { type HostEntry, readHostRoot } from "./host-root.ts";
 import { explainNamespaces, explainTrial } from "./obstacles.ts";
+import { UidPool } from "./uids.ts";
 
 /** What a usable host has. */
 export interface Ground {
   bwrap: string;
   hostRoot: HostEntry[];
-  /** The keeper's. Where it is 0, each sandbox gets a uid of its own. */
+  /** The keeper's. */
   uid: number;
+  /** The keeper is the host's root: each sandbox gets a uid of its own. */
+  givesUids: boolean;
 }
-
-/** Any uid that is nobody's, for a trial as root. */
-const trialUid = 0x6bff_ffff;
 
 /** Is bubblewrap usable here? By really starting one, since every part of it can be forbidden. */
 export async function probeGround(keeper: Keeper): Promise<{ probe: Probe; ground?: Ground }> {
@@ -33,10 +33,11 @@ export async function probeGround(keeper: Keeper): Promise<{ probe: Probe; groun
   const identity = await keeper.identity();
   if (!identity.userNamespaces) return { probe: explainNamespaces(identity.userNamespacesReason) };
   const hostRoot = await readHostRoot();
-  const { uid } = identity;
-  const words = await trial(trialArgv(bwrap, hostRoot), uid === 0 ? trialUid : uid);
+  const { uid, canChangeUid: givesUids } = identity;
+  const trialUid = givesUids ? await new UidPool().take() : uid;
+  const words = await trial(trialArgv(bwrap, hostRoot), trialUid);
   if (words !== undefined) return { probe: explainTrial(words) };
-  return { probe: { usable: true }, ground: { bwrap, hostRoot, uid } };
+  return { probe: { usable: true }, ground: { bwrap, hostRoot, uid, givesUids } };
 }
 
 function unusable(reason: string, fix?: string): { probe: Probe } {
