@@ -43,8 +43,8 @@ export interface Verification {
 export interface Store {
   /** Appends events and changes state in one transaction; resolves when it is on disk. Calls made in
    * the same turn of the event loop, or while a sync runs, share one sync. Events of one call have
-   * consecutive numbers. */
-  commit(events: NewEvent[], changes?: StateChange[]): Promise<StoredEvent[]>;
+   * consecutive numbers. `soon`: nobody waits for it; it may go with a commit of the next moments. */
+  commit(events: NewEvent[], changes?: StateChange[], options?: { soon?: boolean }): Promise<StoredEvent[]>;
   /** Hands what was committed so far to the operating system, at once: from here on it survives the
    * daemon's death, and a power cut once `commit` has resolved. False: it could not be done now. */
   flush(): boolean;

@@ -61,6 +61,8 @@ async function reconcile(context: EngineContext, box: Box, guest: Guest): Promis
   for (const proc of box.processes.values()) {
     const state = states.get(proc.record.stream);
     states.delete(proc.record.stream);
+    const unannounced = proc.announced();
+    if (unannounced.length > 0) await context.commit(unannounced, [proc.put()]);
     if (state && proc.record.exit) guest.forget(proc.record.stream);
     else if (state) resumeStdin(context, proc, guest, Number(state.stdinPosition));
   }

@@ -64,11 +64,11 @@ export class EngineContext {
     return this.store.commit(events, changes);
   }
 
-  /** Commits what nobody waits for, again and again until the disk takes it. */
+  /** Commits soon what no caller waits for, again and again until the disk takes it. */
   async commitSurely(events: NewEvent[], changes: StateChange[]): Promise<void> {
     for (let wait = 250; !this.closing; wait = Math.min(wait * 2, 5000)) {
       try {
-        await this.store.commit(events, changes);
+        await this.store.commit(events, changes, { soon: true });
         return;
       } catch (error) {
         this.log("error", "the log cannot be written", { error: String(error) });

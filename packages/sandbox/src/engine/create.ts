@@ -175,7 +175,7 @@ async function becomeReady(
   box: Box,
   plan: SandboxPlan,
   sealed: Sealed,
-  request: Pick<CreateRequest, "remember"> & { actor: string },
+  request: Pick<CreateRequest, "remember" | "sealing"> & { actor: string },
 ): Promise<void> {
   if (box.ending) throw box.notReady();
   const kept = context.reports.keep(enforcementOf(plan, box.launched!.mechanisms(), sealed));
@@ -184,12 +184,19 @@ async function becomeReady(
   box.record.state = SandboxState.READY;
   box.record.readyAt = Date.now();
   watchBox(context, box);
-  const events = await context.commit(
-    [{ type: "sandbox.ready", actor: request.actor, sandboxId: box.id, data: { enforcement: kept.key } }],
-    [box.put(), ...kept.changes, ...request.remember(box.id)],
-  );
-  kept.stored();
-  box.record.seq = Math.max(box.record.seq, events.at(-1)!.seq);
+  const event = {
+    type: "sandbox.ready",
+    actor: request.actor,
+    sandboxId: box.id,
+    data: { enforcement: kept.key },
+  };
+  const changes = [box.put(), ...kept.changes, ...request.remember(box.id)];
+  // Whoever starts a command with the sandbox is acknowledged on the command's record.
+  if (request.sealing) void context.commitSurely([event], changes).then(kept.stored);
+  else {
+    await context.commit([event], changes);
+    kept.stored();
+  }
   box.ready.resolve();
 }
 

@@ -49,11 +49,13 @@ async function end(
     sandboxId: box.id,
     data: { reason, ...(message ? { message } : {}) },
   });
-  await context.commitSurely(events, [
+  const recorded = context.commitSurely(events, [
     ...changes,
     { remove: kinds.sandbox, key: box.id },
     { put: kinds.ended, key: box.id, value: record },
   ]);
+  context.store.flush();
+  await recorded;
   context.boxes.delete(box.id);
   const session = record.session.toLowerCase();
   if (context.sessions.get(session) === box) context.sessions.delete(session);

@@ -81,6 +81,10 @@ export interface ProcessRecord {
   hasTerminal: boolean;
   /** Standard input was left open for WriteStdin. */
   keepStdin: boolean;
+  /** Who started it. */
+  actor: string;
+  /** The event of its start is in the log. */
+  announced: boolean;
   startedAt: number;
   endedAt: number;
   exit: ExitRecord | undefined;

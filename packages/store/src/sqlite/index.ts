@@ -67,8 +67,12 @@ class SqliteStore implements Store {
     return this.#feed.head;
   }
 
-  commit(events: NewEvent[], changes: StateChange[] = []): Promise<StoredEvent[]> {
-    return this.#writer.commit(events, changes);
+  commit(
+    events: NewEvent[],
+    changes: StateChange[] = [],
+    options: { soon?: boolean } = {},
+  ): Promise<StoredEvent[]> {
+    return this.#writer.commit(events, changes, options.soon ?? false);
   }
 
   flush(): boolean {

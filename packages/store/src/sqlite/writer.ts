@@ -9,6 +9,8 @@ import { type PreparedChange, prepareChange, type StateTable } from "./state.ts"
 /** How long commits wait for a process that has locked the database before they are refused. */
 const busyLimitMs = 5000;
 const busyRetryMs = 20;
+/** How long a commit that nobody waits for may wait for company. */
+const soonMs = 10;
 
 interface Commit {
   events: PreparedEvent[];
@@ -40,6 +42,7 @@ export class Writer {
   #queue: Commit[] = [];
   #written: Commit[] = [];
   #scheduled = false;
+  #soonTimer: NodeJS.Timeout | undefined;
   #syncing = false;
   #busySince = 0;
   #transactions = 0;
@@ -51,12 +54,13 @@ export class Writer {
     this.#options = options;
   }
 
-  commit(events: NewEvent[], changes: StateChange[]): Promise<StoredEvent[]> {
+  commit(events: NewEvent[], changes: StateChange[], soon: boolean): Promise<StoredEvent[]> {
     return new Promise((resolve, reject) => {
       if (this.#failed) throw this.#failed;
       const prepared = { events: events.map(prepareEvent), changes: changes.map(prepareChange) };
       this.#queue.push({ ...prepared, resolve, reject, stored: [] });
-      this.#schedule();
+      if (soon) this.#scheduleSoon();
+      else this.#schedule();
     });
   }
 
@@ -72,6 +76,7 @@ export class Writer {
 
   /** Resolves when everything that was committed is on disk or refused. */
   async drain(): Promise<void> {
+    if (this.#queue.length > 0) this.#schedule();
     while (this.#queue.length > 0 || this.#written.length > 0 || this.#syncing) {
       await new Promise<void>((resolve) => this.#drained.push(resolve));
     }
@@ -84,6 +89,13 @@ export class Writer {
       this.#scheduled = false;
       this.#flush();
     });
+  }
+
+  #scheduleSoon(): void {
+    this.#soonTimer ??= setTimeout(() => {
+      this.#soonTimer = undefined;
+      if (!this.#busySince) this.#flush();
+    }, soonMs);
   }
 
   /** Everything queued in one transaction; false if it was not made. */

@@ -20,8 +20,6 @@ export class Proc {
   /** How often memory had been exhausted in the sandbox when it started. */
   oomBefore = 0;
   release: (() => void) | undefined;
-  /** The event that tells of its start, until it is committed: before any other of its events. */
-  #start: NewEvent | undefined;
 
   constructor(box: Box, record: ProcessRecord) {
     this.box = box;
@@ -37,15 +35,11 @@ export class Proc {
     return processKey(this.record.sandboxId, this.record.id);
   }
 
-  willAnnounce(start: NewEvent): void {
-    this.#start = start;
-  }
-
-  /** The event of its start if nobody has committed it yet, then `events`. */
+  /** The event of its start if it was not committed yet, then `events`. Whoever calls this commits them, and `put`. */
   announced(...events: NewEvent[]): NewEvent[] {
-    const start = this.#start;
-    this.#start = undefined;
-    return start ? [start, ...events] : events;
+    if (this.record.announced) return events;
+    this.record.announced = true;
+    return [startedEvent(this.record), ...events];
   }
 
   /** Sets the exit, once. */
@@ -71,4 +65,28 @@ export class Proc {
       firstKeptSeq: this.log.firstKept,
     });
   }
+}
+
+/** Of a command's arguments in the trail. */
+const trailBytes = 2048;
+
+function startedEvent(record: ProcessRecord): NewEvent {
+  return {
+    type: "process.started",
+    actor: record.actor,
+    sandboxId: record.sandboxId,
+    processId: record.id,
+    data: { argv: trail(record.argv), cwd: record.cwd },
+  };
+}
+
+function trail(argv: readonly string[]): string[] {
+  const words: string[] = [];
+  let left = trailBytes;
+  for (const word of argv) {
+    if (left <= 0) return [...words, "…"];
+    words.push(word.length > left ? `${word.slice(0, left)}…` : word);
+    left -= word.length;
+  }
+  return words;
 }

@@ -14,8 +14,6 @@ import { Proc } from "./proc.ts";
 
 /** Exited processes whose records a living sandbox keeps; the oldest go first. */
 const keptProcesses = 1000;
-/** Of a command's arguments in the trail. */
-const trailBytes = 2048;
 
 export interface StartRequest {
   /** Stored in the transaction that records the process. */
@@ -38,8 +36,7 @@ export async function startProcess(
   call: CallContext,
 ): Promise<Proc> {
   const prepared = prepareCommand(init, box);
-  const proc = newProc(context, box, guest, prepared);
-  proc.willAnnounce(startedEvent(proc, call));
+  const proc = newProc(context, box, guest, prepared, call.actor);
   if (request.endsSandbox) box.record.runs = proc.id;
   const remembered = request.remember(proc.id);
   const { stdin } = prepared.command;
@@ -47,7 +44,7 @@ export async function startProcess(
     [],
     [
       proc.put(),
-      box.put(),
+      ...(request.endsSandbox ? [box.put()] : []),
       ...remembered,
       ...(stdin.length > 0
         ? [{ put: kinds.stdin, key: proc.key, value: Buffer.from(stdin).toString("base64") }]
@@ -61,7 +58,7 @@ export async function startProcess(
     if (stdin.length > 0) feedStdin(proc, guest, stdin);
     await started;
     const announcement = proc.announced();
-    if (announcement.length > 0) void context.commitSurely(announcement, []);
+    if (announcement.length > 0) void context.commitSurely(announcement, [proc.put()]);
     await recorded;
     return proc;
   } catch (error) {
@@ -70,7 +67,13 @@ export async function startProcess(
   }
 }
 
-function newProc(context: EngineContext, box: Box, guest: Guest, { command, cwd }: PreparedCommand): Proc {
+function newProc(
+  context: EngineContext,
+  box: Box,
+  guest: Guest,
+  { command, cwd }: PreparedCommand,
+  actor: string,
+): Proc {
   const record: ProcessRecord = {
     id: `p${++box.record.lastProcess}`,
     sandboxId: box.id,
@@ -79,6 +82,8 @@ function newProc(context: EngineContext, box: Box, guest: Guest, { command, cwd 
     cwd,
     hasTerminal: command.terminal !== undefined,
     keepStdin: command.keepStdin,
+    actor,
+    announced: false,
     startedAt: Date.now(),
     endedAt: 0,
     exit: undefined,
@@ -123,11 +128,16 @@ export function processExited(context: EngineContext, proc: Proc, exited: Exited
     [proc.put(), { remove: kinds.stdin, key: proc.key }, ...drops.changes],
   );
   // The guest tells it again to the next daemon until it is on disk here.
-  void recorded.then(() => {
-    if (box.record.runs === proc.id) return endBox(context, box, "run_finished", "", "daemon");
-    box.guest?.forget(proc.record.stream);
-  });
+  void recorded.then(() => box.guest?.forget(proc.record.stream));
+  if (box.record.runs === proc.id) void endRun(context, box, recorded);
   for (const old of drops.procs) void old.log.close();
+}
+
+/** The guest is about to go: what it told must survive the daemon's death before that. */
+async function endRun(context: EngineContext, box: Box, recorded: Promise<void>): Promise<void> {
+  await box.ready.promise.catch(() => {});
+  if (!context.store.flush()) await recorded;
+  await endBox(context, box, "run_finished", "", "daemon");
 }
 
 /** The command could not be started: nothing of it stays but an event. */
@@ -169,25 +179,4 @@ function dropOldProcesses(box: Box): { procs: Proc[]; changes: StateChange[] } {
     { remove: kinds.output, key: proc.key },
   ]);
   return { procs, changes };
-}
-
-function startedEvent(proc: Proc, call: CallContext) {
-  return {
-    type: "process.started",
-    actor: call.actor,
-    sandboxId: proc.box.id,
-    processId: proc.id,
-    data: { argv: trail(proc.record.argv), cwd: proc.record.cwd },
-  };
-}
-
-function trail(argv: readonly string[]): string[] {
-  const words: string[] = [];
-  let left = trailBytes;
-  for (const word of argv) {
-    if (left <= 0) return [...words, "…"];
-    words.push(word.length > left ? `${word.slice(0, left)}…` : word);
-    left -= word.length;
-  }
-  return words;
 }
