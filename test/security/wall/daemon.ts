@@ -1,11 +1,11 @@
 // The wall as people meet it: `caisson run`, through daemon, keeper and guest.
-import { chownSync, writeFileSync } from "node:fs";
+import { chownSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { guestPath } from "../../../packages/sandbox/src/driver/bubblewrap/argv.ts";
 import { type Account, startDaemon, temporaryDirectory } from "../../support/daemon.ts";
 import { collect } from "./collect.ts";
 import { denied } from "./fixture.ts";
-import type { Wall } from "./wall.ts";
+import type { ProbeResult, Wall } from "./wall.ts";
 
 export function daemonWall(account: Account): Wall {
   return {
@@ -22,13 +22,20 @@ export function daemonWall(account: Account): Wall {
       // JSON is YAML.
       writeFileSync(join(home, "config.yaml"), JSON.stringify({ profiles: { probe: profile } }));
       chownSync(join(home, "config.yaml"), account.uid, account.gid);
-      await using daemon = await startDaemon({ account, home });
-      const argv = [
-        ...["run", "--profile", "probe", "--workspace", fixture.workspace],
-        ...["--env", `CANARY=${fixture.canary}`, "--env", `ABSTRACT=${fixture.abstractSocket}`],
-        ...["--env", `GUEST=${guestPath}`, "--", `programs/${probe}`],
-      ];
-      return await collect(join(account.root, ".caisson/bin/caisson"), argv, { account, env: daemon.env });
+      try {
+        return await throughDaemon(account, home, [
+          ...["run", "--profile", "probe", "--workspace", fixture.workspace],
+          ...["--env", `CANARY=${fixture.canary}`, "--env", `ABSTRACT=${fixture.abstractSocket}`],
+          ...["--env", `GUEST=${guestPath}`, "--", `programs/${probe}`],
+        ]);
+      } finally {
+        rmSync(home, { recursive: true, force: true });
+      }
     },
   };
+}
+
+async function throughDaemon(account: Account, home: string, argv: string[]): Promise<ProbeResult> {
+  await using daemon = await startDaemon({ account, home });
+  return await collect(join(account.root, ".caisson/bin/caisson"), argv, { account, env: daemon.env });
 }
