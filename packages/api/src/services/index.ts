@@ -7,6 +7,7 @@ import { eventService } from "./event.ts";
 import { fileService } from "./file.ts";
 import { keyService } from "./key.ts";
 import { processService } from "./process.ts";
+import { Repeats } from "./repeats.ts";
 import { runService } from "./run.ts";
 import { sandboxService } from "./sandbox.ts";
 import { sessionService } from "./session.ts";
@@ -23,15 +24,16 @@ export interface ServiceDeps {
 
 /** Every service of the public contract. */
 export function createServices({ engine, store, keys, system, log }: ServiceDeps): ServedService[] {
+  const repeats = new Repeats(store);
   return [
-    sandboxService(engine),
+    sandboxService(engine, repeats),
     sessionService(engine),
     processService(engine),
     runService(engine, log),
     fileService(engine),
     workspaceService(engine),
     eventService(store),
-    systemService(engine, system),
+    systemService(engine, system, repeats),
     keyService(keys),
   ];
 }

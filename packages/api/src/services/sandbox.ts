@@ -1,8 +1,9 @@
 import { SandboxService, type ServedService, serve } from "@caisson/contract";
 import type { Engine } from "@caisson/sandbox";
 import { checkKey, checkLabels, checkPageSize, checkSandboxId, checkSpec } from "./check.ts";
+import type { Repeats } from "./repeats.ts";
 
-export function sandboxService(engine: Engine): ServedService {
+export function sandboxService(engine: Engine, repeats: Repeats): ServedService {
   return serve(SandboxService, {
     async createSandbox(request, call) {
       const options = { key: checkKey(request.idempotencyKey), wait: !request.noWait };
@@ -24,9 +25,10 @@ export function sandboxService(engine: Engine): ServedService {
       return { sandbox: await engine.end(checkSandboxId(request.sandboxId), options, call) };
     },
     async extendSandbox(request, call) {
-      checkKey(request.idempotencyKey);
       const change = { idleTtlS: request.idleTtlS, maxAgeS: request.maxAgeS };
-      return { sandbox: await engine.extend(checkSandboxId(request.sandboxId), change, call) };
+      return await repeats.once(SandboxService.method.extendSandbox, request, call, async () => ({
+        sandbox: await engine.extend(checkSandboxId(request.sandboxId), change, call),
+      }));
     },
     async getSandboxStats(request) {
       return { stats: await engine.stats(checkSandboxId(request.sandboxId)) };

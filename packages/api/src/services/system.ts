@@ -8,9 +8,10 @@ import {
 } from "@caisson/contract";
 import type { Engine } from "@caisson/sandbox";
 import type { SystemInfo } from "../deps.ts";
-import { checkKey, invalid } from "./check.ts";
+import { invalid } from "./check.ts";
+import type { Repeats } from "./repeats.ts";
 
-export function systemService(engine: Engine, system: SystemInfo): ServedService {
+export function systemService(engine: Engine, system: SystemInfo, repeats: Repeats): ServedService {
   return serve(SystemService, {
     async getHealth() {
       return system.health();
@@ -41,8 +42,7 @@ export function systemService(engine: Engine, system: SystemInfo): ServedService
       return { items: await engine.usage() };
     },
     async prune(request, call) {
-      checkKey(request.idempotencyKey);
-      return await engine.prune(call);
+      return await repeats.once(SystemService.method.prune, request, call, () => engine.prune(call));
     },
   });
 }

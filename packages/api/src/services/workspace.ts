@@ -37,20 +37,9 @@ export function workspaceService(engine: Engine): ServedService {
       if (batch.length > 0) yield { changes: batch };
     },
     async applyWorkspace({ sandboxId, paths, dryRun }, call) {
-      const { applyId, files } = await engine.changes.apply(
-        checkSandboxId(sandboxId),
-        { paths: checkPaths(paths), dryRun },
-        call,
-      );
-      const count = (...outcomes: ApplyOutcome[]) =>
-        files.filter(({ outcome }) => outcomes.includes(outcome ?? ApplyOutcome.UNSPECIFIED)).length;
-      return {
-        applyId,
-        files: shown(files),
-        applied: count(ApplyOutcome.APPLIED, ApplyOutcome.MERGED),
-        conflicts: count(ApplyOutcome.CONFLICT),
-        withheld: count(ApplyOutcome.WITHHELD),
-      };
+      const options = { paths: checkPaths(paths), dryRun };
+      const { applyId, files } = await engine.changes.apply(checkSandboxId(sandboxId), options, call);
+      return summary(applyId, files);
     },
     async undoApply({ sandboxId, applyId }, call) {
       if (!/^[A-Za-z0-9-]{0,64}$/.test(applyId)) throw invalid("`apply_id` is not one of ours");
@@ -64,6 +53,18 @@ export function workspaceService(engine: Engine): ServedService {
       return { bytes: BigInt(await engine.changes.discard(checkSandboxId(sandboxId), call)) };
     },
   });
+}
+
+function summary(applyId: string, files: File[]) {
+  const count = (...outcomes: ApplyOutcome[]) =>
+    files.filter(({ outcome }) => outcomes.includes(outcome ?? ApplyOutcome.UNSPECIFIED)).length;
+  return {
+    applyId,
+    files: shown(files),
+    applied: count(ApplyOutcome.APPLIED, ApplyOutcome.MERGED),
+    conflicts: count(ApplyOutcome.CONFLICT),
+    withheld: count(ApplyOutcome.WITHHELD),
+  };
 }
 
 /** What was not applied first: that is what people have to act upon. */
