@@ -84,9 +84,9 @@ mod tests {
     }
 
     #[test]
-    fn this_process_has_a_start_time() {
-        let own = std::process::id() as i32;
-        assert!(stat(own).unwrap().start_time > 0);
-        assert_eq!(stat(own).unwrap().state, b'R');
+    fn a_living_process_is_its_parents_child() {
+        let own = stat(std::process::id() as i32).unwrap();
+        assert!(own.start_time > 0);
+        assert_eq!(Some(own.parent), rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get()));
     }
 }

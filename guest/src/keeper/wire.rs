@@ -77,4 +77,26 @@ mod tests {
         inbox.push(&u32::MAX.to_le_bytes());
         assert!(inbox.next().is_err());
     }
+
+    #[test]
+    fn no_bytes_make_it_panic_or_keep_more_than_it_may() {
+        let mut state = 0x2545_F491_4F6C_DD1D_u64;
+        let mut random = move || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        for _ in 0..2000 {
+            let mut inbox = Inbox::default();
+            for _ in 0..random() % 8 {
+                let length = (random() % 64) as u32;
+                let announced = if random() % 2 == 0 { length } else { random() as u32 };
+                inbox.push(&announced.to_le_bytes());
+                inbox.push(&(0..length).map(|_| random() as u8).collect::<Vec<_>>());
+            }
+            while let Ok(Some(_)) = inbox.next_request() {}
+            assert!(inbox.bytes.len() <= 8 * 68);
+        }
+    }
 }
