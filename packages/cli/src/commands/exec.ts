@@ -31,7 +31,9 @@ export const command = defineCommand({
     }
     const wire = new Wire(io, { stdin: exec.openStdin ?? false, terminal: values.tty, owned: true });
     try {
-      const run = await box.exec(argv, exec);
+      const start = await wire.start(box.exec(argv, exec));
+      if ("code" in start) return start.code;
+      const { run } = start;
       if (!values.json) return await reportExit(io, await wire.relay(run));
       const result = await wire.during(run, () => run.result());
       await print.json(resultJson(result));

@@ -112,7 +112,8 @@ test("the terminal's size follows", async () => {
 test("signals are forwarded, a second one kills", async () => {
   const cli = new Cli();
   const first = await cli.start(["run", "wait"]);
-  await until(() => cli.requests("runStream").length === 1);
+  await until(() => [...cli.daemon.processes.values()].flat().length === 1);
+  await new Promise((resolve) => setTimeout(resolve, 5));
   first.io.signal("SIGINT");
   assert.equal(await first.done, 130);
   const second = await cli.start(["run", "stubborn"]);
@@ -131,7 +132,13 @@ test("what was started ends with a caller that vanishes", async () => {
   assert.equal(await done, 143);
   const early = await cli.start(["run", "wait"]);
   early.io.vanish();
-  assert.equal(await early.done, 143);
+  assert.equal(await early.done, 129);
+  await until(() => [...cli.daemon.processes.values()].flat()[1]?.running === false);
+  const impatient = await cli.start(["run", "wait"]);
+  await until(() => impatient.io.listeners > 0);
+  impatient.io.signal("SIGINT");
+  assert.equal(await impatient.done, 130);
+  await until(() => [...cli.daemon.processes.values()].flat()[2]?.running === false);
 });
 
 test("variables are set, passed on and read from files", async () => {

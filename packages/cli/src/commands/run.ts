@@ -42,7 +42,9 @@ export const command = defineCommand({
     if (values.detach) return detached(call, chosen, exec);
     const wire = new Wire(io, { stdin: exec.openStdin ?? false, terminal: values.tty, owned: true });
     try {
-      const run = await started(call, chosen, exec);
+      const start = await wire.start(started(call, chosen, exec));
+      if ("code" in start) return start.code;
+      const { run } = start;
       if (values.json) {
         const result = await wire.during(run, () => run.result());
         const applied = values.write ? await client.sandboxes.at(run.sandboxId).workspace.apply() : undefined;
@@ -90,7 +92,10 @@ async function started(call: RunCall, chosen: ChosenSpec, exec: ExecOptions): Pr
 
 async function begin(call: RunCall, spec: SandboxSpec, exec: ExecOptions): Promise<Run> {
   const { client, options: values, positionals: argv } = call;
-  if (values.session || !stays(call)) return client.exec(argv, { ...exec, spec, session: values.session });
+  if (values.session || !stays(call)) {
+    // Without a key a caller that goes away, in whatever way, takes the sandbox with it.
+    return client.exec(argv, { ...exec, spec, session: values.session, idempotencyKey: "" });
+  }
   const box = await client.create(spec);
   try {
     return await box.exec(argv, exec);

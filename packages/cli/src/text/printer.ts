@@ -1,5 +1,5 @@
 import type { Io } from "../io/io.ts";
-import { toJson } from "./json.ts";
+import { stringify, toJson } from "./json.ts";
 import { printable, printableLines } from "./neutralise.ts";
 import { type Paint, paintFor } from "./style.ts";
 import { formatTable } from "./table.ts";
@@ -40,12 +40,12 @@ export class Printer {
 
   /** One document. */
   async json(value: unknown): Promise<void> {
-    await this.#io.stdout.write(`${JSON.stringify(toJson(value) ?? null, null, 2)}\n`);
+    await this.#io.stdout.write(`${stringify(toJson(value) ?? null, 2)}\n`);
   }
 
   /** One document per line, for what streams. */
   async jsonLine(value: unknown): Promise<void> {
-    await this.#io.stdout.write(`${JSON.stringify(toJson(value) ?? null)}\n`);
+    await this.#io.stdout.write(`${stringify(toJson(value) ?? null)}\n`);
   }
 
   /** A word to the reader that is not part of the output. */

@@ -1,6 +1,7 @@
 import { CaissonError } from "@caisson/client";
 import { UsageError } from "../command/usage-error.ts";
 import type { Io } from "../io/io.ts";
+import { stringify } from "./json.ts";
 import { printableLines } from "./neutralise.ts";
 import { paintFor } from "./style.ts";
 
@@ -35,7 +36,7 @@ async function say(
   error: { code: string; message: string; next_step: string },
 ): Promise<void> {
   if (json) {
-    await stderr.write(`${JSON.stringify({ error })}\n`);
+    await stderr.write(`${stringify({ error })}\n`);
     return;
   }
   const paint = paintFor(stderr, env);

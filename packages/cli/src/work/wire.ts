@@ -12,17 +12,23 @@ export interface Wiring {
   owned: boolean;
 }
 
-const endings: ReadonlySet<string> = new Set(["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"]);
+/** Signals that mean an end. */
+const endings: ReadonlyMap<string, number> = new Map([
+  ["SIGHUP", 1],
+  ["SIGINT", 2],
+  ["SIGQUIT", 3],
+  ["SIGTERM", 15],
+]);
 
 /**
- * A command of a sandbox wired to the caller. Signals that come before the command runs wait for it, so
- * that none is lost; a second one of those that mean an end kills.
+ * A command of a sandbox wired to the caller. Signals go to the command; a second one of those that mean an
+ * end kills it, and so does a caller that vanishes.
  */
 export class Wire {
   readonly #io: Io;
   readonly #wiring: Wiring;
   readonly #undo: (() => void)[] = [];
-  readonly #early: string[] = [];
+  readonly #givenUp = Promise.withResolvers<number>();
   #run: Run | undefined;
   #asked = false;
 
@@ -32,8 +38,23 @@ export class Wire {
     if (!wiring.owned) return;
     this.#undo.push(io.onSignal((signal) => this.#hear(signal)));
     const vanished = () => void this.#end();
+    if (io.gone.aborted) vanished();
     io.gone.addEventListener("abort", vanished, { once: true });
     this.#undo.push(() => io.gone.removeEventListener("abort", vanished));
+  }
+
+  /**
+   * Waits for a command to start, unless the caller gives up before. Then it is killed as soon as it runs,
+   * and the exit code is all there is.
+   */
+  async start(starting: Promise<Run>): Promise<{ run: Run } | { code: number }> {
+    const first = await Promise.race([
+      starting.then((run) => ({ run })),
+      this.#givenUp.promise.then((code) => ({ code })),
+    ]);
+    if ("code" in first) starting.then((run) => run[Symbol.asyncDispose]()).catch(ignore);
+    else this.#run = first.run;
+    return first;
   }
 
   /** Prints what the command writes until it has ended. */
@@ -44,11 +65,8 @@ export class Wire {
 
   /** Relays signals and input while somebody else takes care of the output. */
   async during<T>(run: Run, work: () => Promise<T>): Promise<T> {
-    this.#run = run;
     const { stdin, terminal } = this.#wiring;
     try {
-      if (this.#io.gone.aborted && this.#wiring.owned) void this.#end();
-      for (const signal of this.#early.splice(0)) this.#send(signal);
       if (terminal) this.#takeTerminal(run);
       if (stdin) void this.#feed(run);
       return await work();
@@ -77,20 +95,20 @@ export class Wire {
   }
 
   #hear(signal: string): void {
-    const again = this.#asked && endings.has(signal);
-    if (endings.has(signal)) this.#asked = true;
-    this.#send(again ? "SIGKILL" : signal);
-  }
-
-  #send(signal: string): void {
-    if (this.#run) void this.#run.signal(signal).catch(ignore);
-    else this.#early.push(signal);
+    const ending = endings.get(signal);
+    if (!this.#run) {
+      if (ending) this.#givenUp.resolve(128 + ending);
+      return;
+    }
+    const again = ending !== undefined && this.#asked;
+    if (ending) this.#asked = true;
+    void this.#run.signal(again ? "SIGKILL" : signal).catch(ignore);
   }
 
   /** The caller is gone: ask, wait a little, then make it end. */
   async #end(): Promise<void> {
     const run = this.#run;
-    if (!run) return;
+    if (!run) return this.#givenUp.resolve(129);
     if (!this.#asked) {
       this.#asked = true;
       void run.signal("SIGTERM").catch(ignore);
