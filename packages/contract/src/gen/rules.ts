@@ -53,11 +53,24 @@ export const rules = {
       "UNAVAILABLE"
     ],
     "only_with_key": [
+      "CreateSandbox",
+      "DeleteSandbox",
       "Exec",
       "StartProcess",
       "Run",
       "RunStream",
-      "CreateSandbox"
+      "CloseSession",
+      "SignalProcess",
+      "WriteFile",
+      "MakeDirectory",
+      "MoveFile",
+      "RemoveFile",
+      "UploadArchive",
+      "ApplyWorkspace",
+      "UndoApply",
+      "DiscardWorkspace",
+      "CreateKey",
+      "RevokeKey"
     ]
   },
   "telemetry": {
