@@ -69,7 +69,7 @@ export const settings = {
   },
   "admission.memory_percent": {
     kind: "number",
-    default: 400,
+    default: 10_000,
     range: [1, 100_000],
     about: "Sum of the sandboxes' memory limits, in percent of the machine's memory.",
   },

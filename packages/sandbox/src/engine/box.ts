@@ -1,7 +1,7 @@
 import { CaissonError, type Enforcement, type Sandbox, SandboxState } from "@caisson/contract";
 import type { StateChange } from "@caisson/store";
 import type { Launched } from "../driver/driver.ts";
-import type { Cgroup } from "../limits/index.ts";
+import type { Cgroup, Watched } from "../limits/index.ts";
 import type { Guest } from "../link/guest.ts";
 import type { Place } from "./admission.ts";
 import { toSandbox } from "./messages.ts";
@@ -28,6 +28,8 @@ export class Box {
   /** Under way once somebody has begun to end it. */
   ending: Promise<void> | undefined;
   unwatch: (() => void) | undefined;
+  /** Its place with the memory watcher, where no control group counts. */
+  watched: Watched | undefined;
   /** How often the kernel or the watcher had ended a process for want of memory when it was last looked at. */
   oomSeen = 0;
   oomByWatcher = 0;

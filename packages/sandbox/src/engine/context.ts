@@ -60,15 +60,15 @@ export class EngineContext {
     return join(this.sandboxesDir, place);
   }
 
-  commit(events: NewEvent[], changes: StateChange[] = []): Promise<StoredEvent[]> {
-    return this.store.commit(events, changes);
+  async commit(events: NewEvent[], changes: StateChange[] = []): Promise<StoredEvent[]> {
+    return this.#noticed(await this.store.commit(events, changes));
   }
 
   /** Commits soon what no caller waits for, again and again until the disk takes it. */
   async commitSurely(events: NewEvent[], changes: StateChange[]): Promise<void> {
     for (let wait = 250; !this.closing; wait = Math.min(wait * 2, 5000)) {
       try {
-        await this.store.commit(events, changes, { soon: true });
+        this.#noticed(await this.store.commit(events, changes, { soon: true }));
         return;
       } catch (error) {
         this.log("error", "the log cannot be written", { error: String(error) });
@@ -77,6 +77,15 @@ export class EngineContext {
         await new Promise((resolve) => setTimeout(resolve, wait).unref());
       }
     }
+  }
+
+  /** Sandboxes know the number of their latest event. */
+  #noticed(events: StoredEvent[]): StoredEvent[] {
+    for (const { sandboxId, seq } of events) {
+      const box = this.boxes.get(sandboxId);
+      if (box && box.record.seq < seq) box.record.seq = seq;
+    }
+    return events;
   }
 }
 

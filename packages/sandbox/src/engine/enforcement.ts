@@ -14,27 +14,42 @@ import { tierName } from "../profiles/index.ts";
 import { kinds } from "./records.ts";
 import type { SandboxPlan } from "./spec.ts";
 
+/** Limits that the guest sets itself; what it says of them counts more than what was planned. */
+const guestLimits: Readonly<Record<string, string>> = {
+  "limit.tmpfs": "limit.disk",
+  "limit.files": "limit.open_files",
+  "limit.pids": "limit.pids",
+};
+
 /** What really holds: what the driver says, what the guest says, and the limits. */
 export function enforcementOf(plan: SandboxPlan, driver: readonly Mechanism[], sealed: Sealed): Enforcement {
-  const guest = sealed.holds.map((hold) =>
-    create(MechanismSchema, {
-      name: hold.name,
-      state: hold.enforced ? MechanismState.ENFORCED : MechanismState.NOT_ENFORCED,
-      by: hold.by,
-      detail: hold.detail,
-    }),
-  );
-  // Who is nearer to the mechanism knows better: the host about its limits, then the guest.
   const byName = new Map<string, Mechanism>();
-  for (const mechanism of [...driver, ...guest, ...plan.limitMechanisms])
-    byName.set(mechanism.name, mechanism);
+  const limits = new Map(plan.limitMechanisms.map((mechanism) => [mechanism.name, mechanism]));
+  for (const mechanism of [...driver, ...sealed.holds.map(toMechanism)]) {
+    const limit = limits.get(guestLimits[mechanism.name] ?? "");
+    if (!limit) byName.set(mechanism.name, mechanism);
+    else if (limit.state === MechanismState.ENFORCED && !isByHost(limit)) {
+      limits.set(limit.name, { ...mechanism, name: limit.name });
+    }
+  }
   return create(EnforcementSchema, {
     tier: tierName(plan.driver.tier),
     driver: plan.driver.name,
     profile: plan.profile.name,
-    mechanisms: [...byName.values()],
+    mechanisms: [...byName.values(), ...limits.values()],
     limits: toLimits(plan.limits),
   });
+}
+
+function toMechanism(hold: Sealed["holds"][number]): Mechanism {
+  const { name, enforced, by, detail } = hold;
+  const state = enforced ? MechanismState.ENFORCED : MechanismState.NOT_ENFORCED;
+  return create(MechanismSchema, { name, state, by, detail });
+}
+
+/** Bounded by a control group from outside, whatever the guest does in addition. */
+function isByHost(limit: Mechanism): boolean {
+  return limit.by.startsWith("cgroup");
 }
 
 /** Reports by their hash: nearly all sandboxes share one, and each is stored once. */

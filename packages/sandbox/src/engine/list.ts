@@ -31,11 +31,9 @@ export function listSandboxes(
 /** A sandbox's message, living or ended. */
 export function messageOf(context: EngineContext, record: SandboxRecord): Sandbox {
   const box = context.boxes.get(record.id);
+  if (box) return box.message();
+  // Of an ended one, only what came at its end and later is not in its record.
   const latest = context.store.read({ from: record.seq, sandboxId: record.id }).at(-1)?.seq ?? record.seq;
-  if (box) {
-    record.seq = latest;
-    return box.message();
-  }
   return toSandbox(record, context.reports.find(record.enforcement), { seq: latest, expiresAt: 0 });
 }
 

@@ -56,8 +56,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Engine> 
     drivers,
     pool,
     cgroups: found,
-    openGuest: (launched, sinks) =>
-      openGuest(() => launched.connect(), { sinks, build, ended: launched.ended }),
+    openGuest: (launched, sinks) => openGuest(() => launched.connect(), { sinks, ended: launched.ended }),
     trees: {
       remove: async (path) => Number(await keeper.removeTree(path)),
       size: async (path) => Number((await keeper.treeSize(path)).bytes),
@@ -71,6 +70,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Engine> 
   engine.close = async () => {
     await close();
     await keeper.close();
+    cgroups?.close();
   };
   return engine;
 }

@@ -12,12 +12,18 @@ export async function statsOf(context: EngineContext, box: Box): Promise<Stats> 
   return create(StatsSchema, {
     cpuMs: (group?.cpuUs ?? Number(report.cpuUs)) / 1000,
     memoryBytes: memory ? BigInt(memory.memoryBytes) : report.rssBytes,
-    memoryPeakBytes: memory ? BigInt(memory.memoryPeakBytes) : report.rssBytes,
+    memoryPeakBytes: memory
+      ? BigInt(memory.memoryPeakBytes)
+      : atLeast(report.rssBytes, box.watched?.peakBytes ?? 0),
     pids: report.processes,
     diskBytes: report.diskBytes + BigInt(layerBytes),
     running: box.running().length,
     source: memory ? "cgroup" : "proc",
   });
+}
+
+function atLeast(now: bigint, peak: number): bigint {
+  return now > peak ? now : BigInt(peak);
 }
 
 async function layerSize(context: EngineContext, box: Box): Promise<number> {

@@ -17,13 +17,15 @@ export function watchBox(context: EngineContext, box: Box): void {
     await endBox(context, box, "guest_lost", error.message, "daemon");
   });
   if (!context.cgroups.cgroups?.controls.memory && box.record.limits.memoryBytes > 0) {
-    box.unwatch = context.watcher.watch({
+    box.watched = {
       pid: launched.record.pid,
       memoryBytes: box.record.limits.memoryBytes,
+      peakBytes: 0,
       killed: () => {
         box.oomByWatcher++;
       },
-    });
+    };
+    box.unwatch = context.watcher.watch(box.watched);
   }
 }
 

@@ -7,6 +7,8 @@ export interface Watched {
   /** The sandbox's outer process on the host. */
   pid: number;
   memoryBytes: number;
+  /** The most that was measured so far. */
+  peakBytes: number;
   /** A process was ended because memory was exhausted. */
   killed(): void;
 }
@@ -41,6 +43,7 @@ export class MemoryWatcher {
     for (const sandbox of this.#watched) {
       const members = treeOf(sandbox.pid);
       const used = members.reduce((sum, member) => sum + member.rssBytes, 0);
+      sandbox.peakBytes = Math.max(sandbox.peakBytes, used);
       if (used <= sandbox.memoryBytes) continue;
       const largest = commandsOf(members).sort((a, b) => b.rssBytes - a.rssBytes)[0];
       if (!largest || startTimeOf(largest.pid) !== largest.startTime) continue;

@@ -162,6 +162,8 @@ export class ProcessLog implements OutputSink {
         } else {
           file = await this.#fileAt(reader.position, file);
           pieces = file ? joined(await file.next()) : [];
+          // Somebody has removed the output of an ended sandbox.
+          if (!file && this.#closed) return;
           // Retention was faster; the next turn sees the gap.
           if (pieces.length === 0 && reader.position >= this.#firstKept)
             await this.#readers.changed(options.signal, 50);

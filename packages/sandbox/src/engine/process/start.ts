@@ -147,6 +147,8 @@ async function dropProcess(
   error: unknown,
   call: CallContext,
 ): Promise<void> {
+  // The sandbox has ended meanwhile and has told of it.
+  if (proc.record.exit) return;
   proc.release?.();
   proc.box.processes.delete(proc.id);
   if (proc.box.record.runs === proc.id) proc.box.record.runs = "";

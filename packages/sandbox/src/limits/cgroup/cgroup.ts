@@ -30,4 +30,6 @@ export interface Cgroups {
   find(id: string): Cgroup;
   /** All that there are, whoever made them. */
   list(): string[];
+  /** Lets go of the group above all sandboxes' if none is left in it. */
+  close(): void;
 }

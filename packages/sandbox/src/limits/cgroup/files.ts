@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { rmdir } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -45,6 +45,14 @@ export function listDirectories(path: string): string[] {
       .map((entry) => entry.name);
   } catch {
     return [];
+  }
+}
+
+export function removeIfEmpty(path: string): void {
+  try {
+    rmdirSync(path);
+  } catch {
+    // Sandboxes live in it.
   }
 }
 

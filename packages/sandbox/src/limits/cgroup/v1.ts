@@ -2,7 +2,7 @@ import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { LimitValues } from "../values.ts";
 import type { Cgroup, Cgroups, CgroupUsage } from "./cgroup.ts";
-import { listDirectories, readField, readNumber, removeGroup, writeValue } from "./files.ts";
+import { listDirectories, readField, readNumber, removeGroup, removeIfEmpty, writeValue } from "./files.ts";
 
 const controllers = ["memory", "pids", "cpu"] as const;
 type Controller = (typeof controllers)[number];
@@ -49,6 +49,10 @@ export class CgroupsV1 implements Cgroups {
 
   list(): string[] {
     return [...new Set([...this.#bases.values()].flatMap(listDirectories))];
+  }
+
+  close(): void {
+    for (const base of this.#bases.values()) removeIfEmpty(base);
   }
 }
 

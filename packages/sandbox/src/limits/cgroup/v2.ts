@@ -9,6 +9,7 @@ import {
   readNumber,
   readText,
   removeGroup,
+  removeIfEmpty,
   writeValue,
 } from "./files.ts";
 
@@ -57,6 +58,10 @@ export class CgroupsV2 implements Cgroups {
 
   list(): string[] {
     return listDirectories(this.#base);
+  }
+
+  close(): void {
+    removeIfEmpty(this.#base);
   }
 }
 
