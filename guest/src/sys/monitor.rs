@@ -148,7 +148,6 @@ fn watch(plan: &Plan, stdio: [c_int; 3], report: c_int, slot: &AtomicI32) -> ! {
         libc::sigfillset(&mut all);
         libc::sigprocmask(libc::SIG_SETMASK, &all, ptr::null_mut());
         libc::prctl(libc::PR_SET_NAME, c"caisson-monitor".as_ptr());
-        libc::setsid();
         if libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) != 0 {
             leave(report, Report::Refused { step: Step::Monitor, errno: errno() });
         }
