@@ -78,16 +78,16 @@ impl Guest {
                 continue;
             }
             match self.monitors.remove(&child.pid) {
-                Some(stream) => self.on_monitor_gone(stream, child.pid),
+                Some(stream) => self.on_monitor_gone(stream, &child),
                 None => self.on_orphan_gone(&child),
             }
         }
     }
 
-    fn on_monitor_gone(&mut self, stream: u32, pid: i32) {
+    fn on_monitor_gone(&mut self, stream: u32, monitor: &reap::Child) {
         self.on_report(stream);
         let Some(process) = self.processes.get_mut(&stream) else { return };
-        if process.monitor != Some(pid) {
+        if process.monitor != Some(monitor.pid) {
             return;
         }
         process.monitor = None;
@@ -98,8 +98,9 @@ impl Guest {
                 None => self.refuse(stream, failure("INTERNAL", "the command's monitor was killed while it started")),
             };
         }
-        if process.exit.is_some() && process.ending.is_some() {
-            // It goes when nothing is left of the tree.
+        // By itself it goes only when nothing is left of the tree.
+        let by_itself = matches!(Status::from_raw(monitor.raw_status), Status::Exited { .. });
+        if by_itself && process.exit.is_some() && process.ending.is_some() {
             process.ending = None;
             self.finish_if_done(stream, Instant::now());
         }

@@ -126,19 +126,12 @@ impl Process {
 
     /// When something is to be done about it though nothing happens.
     pub fn next_deadline(&self) -> Option<Instant> {
-        if self.finished.is_some() {
-            return match self.ending {
-                Some(Ending::Asked { kill_at }) => Some(kill_at),
-                Some(Ending::Killed { again_at, .. }) => Some(again_at),
-                None => None,
-            };
+        match (self.ending, &self.exit) {
+            (Some(Ending::Asked { kill_at }), _) => Some(kill_at),
+            (Some(Ending::Killed { again_at, .. }), _) => Some(again_at),
+            (None, None) => self.deadline,
+            (None, Some(exit)) if self.finished.is_none() => Some(exit.quiet_until.min(exit.drain_until)),
+            (None, Some(_)) => None,
         }
-        let ending = match self.ending {
-            Some(Ending::Asked { kill_at }) => Some(kill_at),
-            Some(Ending::Killed { again_at, .. }) => Some(again_at),
-            None => self.deadline,
-        };
-        let draining = self.exit.as_ref().map(|exit| exit.quiet_until.min(exit.drain_until));
-        [ending, draining].into_iter().flatten().min()
     }
 }

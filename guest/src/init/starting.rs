@@ -54,22 +54,26 @@ impl Guest {
             return Err(failure("NOT_ENFORCEABLE", "root: the sandbox has a single user, who is not root"));
         }
         let command = Command::new(world, start)?;
-        let ends = open_ends(world, start).map_err(|errno| match errno {
-            Errno::MFILE | Errno::NFILE => because("UNAVAILABLE", "no room for another process", errno),
+        let no_room = |errno: Errno| match errno {
+            Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOSPC => {
+                because("UNAVAILABLE", "no room for another process", errno)
+            }
             _ => because("INTERNAL", "standard input and output", errno),
-        })?;
+        };
+        let ends = open_ends(world, start).map_err(no_room)?;
+        let (report, to_report) = reading_pipe().map_err(no_room)?;
+        self.poller.add(&report, Token::Report(start.stream), EventFlags::IN).map_err(no_room)?;
         let stdio = [ends.command[0].as_fd(), ends.command[1].as_fd(), ends.command[2].as_fd()];
         let started = Instant::now();
         self.last_slot = self.last_slot.wrapping_add(1);
         let slot = self.last_slot;
-        let forked = wall::expendable(|| monitor::start(&command.plan, stdio, self.board.slot(slot)));
-        let (monitor, report) = forked.map_err(|error| {
+        let board = self.board.slot(slot);
+        let forked = wall::expendable(|| monitor::start(&command.plan, stdio, to_report.as_fd(), board));
+        let monitor = forked.map_err(|error| {
             let errno = Errno::from_io_error(&error).unwrap_or(Errno::AGAIN);
             command.explain(Step::Monitor, errno.raw_os_error())
         })?;
         self.monitors.insert(monitor, start.stream);
-        let watched = self.poller.add(&report, Token::Report(start.stream), EventFlags::IN);
-        watched.map_err(|errno| because("UNAVAILABLE", "no room for another process", errno))?;
         let after = |milliseconds: u64| started.checked_add(Duration::from_millis(milliseconds));
         let process = Process {
             stream: start.stream,

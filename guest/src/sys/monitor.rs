@@ -10,7 +10,7 @@ use std::{
     cell::UnsafeCell,
     ffi::{CStr, CString, c_char, c_int, c_void},
     io, mem,
-    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
+    os::fd::{AsRawFd, BorrowedFd},
     ptr::{self, NonNull},
     sync::atomic::{AtomicI32, Ordering},
 };
@@ -100,28 +100,16 @@ impl Board {
     }
 }
 
-/// Forks a monitor that starts `plan` with these three descriptors, which are not 0 to 2. Its reports
-/// come from the returned pipe, which does not block; `slot` gets the command's pid.
-pub fn start(plan: &Plan, stdio: [BorrowedFd<'_>; 3], slot: &AtomicI32) -> io::Result<(i32, OwnedFd)> {
+/// Forks a monitor that starts `plan` with these three descriptors. Its reports go into the pipe
+/// `report`; `slot` gets the command's pid. No descriptor is one of 0 to 2. Gives the monitor's pid.
+pub fn start(plan: &Plan, stdio: [BorrowedFd<'_>; 3], report: BorrowedFd<'_>, slot: &AtomicI32) -> io::Result<i32> {
     slot.store(0, Ordering::Relaxed);
-    let mut ends = [0; 2];
-    // SAFETY: `ends` has room for two; both descriptors are new and owned here.
-    let (reader, writer) = unsafe {
-        if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1]))
-    };
     let stdio = stdio.map(|fd| fd.as_raw_fd());
-    // SAFETY: touches no memory of ours; the descriptor is open.
-    if unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
     // SAFETY: the child only runs `watch`, which is async-signal-safe and never returns.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
-        0 => watch(plan, stdio, writer.as_raw_fd(), slot),
-        pid => Ok((pid, reader)),
+        0 => watch(plan, stdio, report.as_raw_fd(), slot),
+        pid => Ok(pid),
     }
 }
 

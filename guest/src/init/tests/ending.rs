@@ -49,6 +49,19 @@ fn a_tree_that_ignores_the_request_and_forks_away_is_killed_whole() {
 }
 
 #[test]
+fn waiting_for_a_stubborn_descendant_costs_nothing() {
+    let (_sandbox, mut host) = Sandbox::sealed();
+    let script = "(trap '' TERM; sleep 30; sleep 30) & trap 'exit 3' TERM; wait";
+    let stream = host.start(link::Start { timeout_ms: 200, grace_ms: 1000, ..shell(script) }).unwrap();
+    let (exited, _) = host.finish(stream);
+    assert_eq!((exited.code, exited.timed_out, exited.left_running), (3, true, 0));
+    let (_, state) = host.run("cut -d' ' -f14,15 /proc/1/stat");
+    let text = String::from_utf8(state.stdout).unwrap();
+    let ticks: u32 = text.split_whitespace().map(|ticks| ticks.parse::<u32>().unwrap()).sum();
+    assert!(ticks < 50, "PID 1 used {ticks} ticks");
+}
+
+#[test]
 fn a_timeout_does_not_touch_what_is_not_of_the_tree() {
     let (_sandbox, mut host) = Sandbox::sealed();
     let other = host.start_shell("sleep 1.2; echo other");
