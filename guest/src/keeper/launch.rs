@@ -11,7 +11,10 @@ use rustix::{
     fs::{Mode, OFlags, open, unlink},
     io::{Errno, fcntl_dupfd_cloexec, write},
     pipe::{PipeFlags, pipe_with},
-    process::{Pid, Resource, Rlimit, chdir, setrlimit, setsid, umask},
+    process::{
+        Pid, Resource, Rlimit, Signal, chdir, getpid, getppid, set_parent_process_death_signal, setrlimit, setsid,
+        umask,
+    },
     thread::{Gid, Uid, set_thread_groups, set_thread_res_gid, set_thread_res_uid},
 };
 
@@ -107,6 +110,7 @@ struct Plan {
     guest: String,
     uid: u32,
     gid: u32,
+    keeper: Pid,
 }
 
 impl Plan {
@@ -121,6 +125,7 @@ impl Plan {
             guest: launch.guest.clone(),
             uid: launch.uid,
             gid: launch.gid,
+            keeper: getpid(),
         })
     }
 
@@ -141,6 +146,7 @@ impl Plan {
 
     /// What needs the keeper's own rights and descriptors.
     fn settle(&self, descriptors: &Descriptors) -> Result<(), Failed> {
+        self.die_with_keeper().map_err(at("staying with the keeper"))?;
         sign(&descriptors.log).map_err(at("writing the launch log"))?;
         setsid().map_err(at("starting a session"))?;
         for file in &self.cgroups {
@@ -157,7 +163,14 @@ impl Plan {
         Ok(())
     }
 
+    /// Until the program starts: nobody has heard of this process yet.
+    fn die_with_keeper(&self) -> Result<(), Errno> {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        if getppid() == Some(self.keeper) { Ok(()) } else { Err(Errno::SRCH) }
+    }
+
     fn drop_privileges(&self) -> Result<(), Failed> {
+        set_parent_process_death_signal(None).map_err(at("leaving the keeper"))?;
         if self.uid == 0 {
             return Ok(());
         }
@@ -181,7 +194,7 @@ fn tell(status: BorrowedFd, (doing, errno): Failed) {
 
 /// The log's first line names this process, so that whoever finds it without any record can find the process.
 fn sign(log: &OwnedFd) -> Result<(), Errno> {
-    let pid = rustix::process::getpid().as_raw_nonzero();
+    let pid = getpid().as_raw_nonzero();
     let start_time = process::stat(pid.get()).ok_or(Errno::SRCH)?.start_time;
     write(log, format!("launched {pid} {start_time}\n").as_bytes()).map(drop)
 }

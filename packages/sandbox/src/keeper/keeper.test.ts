@@ -179,6 +179,27 @@ for (const account of accounts()) {
     assert.deepEqual(processesWith(mark), []);
   });
 
+  test(`a launch that its keeper dies in leaves nothing behind, ${as}`, async () => {
+    await using bench = new Bench(account);
+    const mark = `caisson-mark-${randomUUID()}`;
+    for (let round = 0; round < 5; round++) {
+      await bench.keeper.treeSize(bench.dir);
+      const launches = [0, 1, 2].map(() =>
+        bench.keeper.launch(inNamespace(bench, isRoot, `exec tail -f /dev/null ${mark}`)),
+      );
+      await new Promise((resolve) => setTimeout(resolve, round));
+      for (const pid of processesWith("caisson-guest\0keeper")) {
+        if (isChild(pid)) process.kill(pid, "SIGKILL");
+      }
+      for (const outcome of await Promise.allSettled(launches)) {
+        if (outcome.status === "rejected") assert.equal(outcome.reason.code, "UNAVAILABLE");
+        else process.kill(outcome.value.pid, "SIGKILL");
+      }
+    }
+    await bench.keeper.treeSize(bench.dir);
+    await eventually("nothing is left", () => processesWith(mark).length === 0);
+  });
+
   test(`a socket's path may be of any length, ${as}`, async () => {
     await using bench = new Bench(account);
     const init = launchOf(bench, isRoot, ["/bin/sleep", "100"]);
@@ -212,3 +233,11 @@ test("what is not a keeper is an error, not a hang", async () => {
     await keeper.close();
   }
 });
+
+function isChild(pid: number): boolean {
+  try {
+    return new RegExp(`^PPid:\\s+${process.pid}$`, "m").test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    return false;
+  }
+}

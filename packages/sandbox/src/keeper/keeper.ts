@@ -50,7 +50,7 @@ export class Keeper {
   readonly #options: KeeperOptions;
   readonly #sandboxes = new Map<string, Known>();
   #channel: Promise<Channel> | undefined;
-  #identity: Promise<Identity> | undefined;
+  #identity: Identity | undefined;
   #failures = 0;
   #closing = false;
 
@@ -60,6 +60,9 @@ export class Keeper {
 
   /** Starts a sandbox. The `ended` of the result settles in any case, also when the keeper is replaced. */
   async launch(init: LaunchInit): Promise<Kept> {
+    if (this.#sandboxes.has(init.sandbox)) {
+      throw new CaissonError("INVALID_INPUT", "a sandbox of that name is running");
+    }
     const known: Known = { ended: Promise.withResolvers<Ended>() };
     this.#sandboxes.set(init.sandbox, known);
     try {
@@ -76,12 +79,13 @@ export class Keeper {
 
   /** Watches a sandbox that an earlier daemon started; undefined when it is gone. */
   async adopt(sandbox: string, process: OuterProcess): Promise<Kept | undefined> {
-    const known: Known = { process, ended: Promise.withResolvers<Ended>() };
+    const known = this.#sandboxes.get(sandbox) ?? { ended: Promise.withResolvers<Ended>() };
+    known.process ??= process;
     this.#sandboxes.set(sandbox, known);
     const value = { sandbox, pid: process.pid, startTime: process.startTime };
     const { alive } = await this.#askAgain({ case: "adopt", value }, "adopted");
     if (alive) return { ...process, ended: known.ended.promise };
-    this.#sandboxes.delete(sandbox);
+    this.#hasEnded({ sandbox, code: -1, signal: 0 });
     return undefined;
   }
 
@@ -113,13 +117,12 @@ export class Keeper {
     return await this.#askAgain({ case: "treeSize", value: { path: await realName(path) } }, "size");
   }
 
-  /** What the keeper may do on this machine; found out once. */
-  identity(): Promise<Identity> {
-    this.#identity ??= this.#askAgain({ case: "identify", value: {} }, "identity").catch((thrown) => {
-      this.#identity = undefined;
-      throw thrown;
-    });
-    return this.#identity;
+  /** What the keeper may do on this machine. A good answer is remembered, a bad one may have been mended. */
+  async identity(): Promise<Identity> {
+    this.#identity ??= await this.#askAgain({ case: "identify", value: {} }, "identity");
+    const identity = this.#identity;
+    if (!identity.userNamespaces) this.#identity = undefined;
+    return identity;
   }
 
   /** Lets the keeper go. The sandboxes live on. */
