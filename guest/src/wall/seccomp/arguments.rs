@@ -40,6 +40,8 @@ pub fn rules(groups: Groups) -> Vec<(i64, Tree)> {
         (libc::SYS_socketpair, when(0, OneOf(ALL, &[libc::AF_UNIX as u32]), ALLOW, refuse(EAFNOSUPPORT))),
         (libc::SYS_ioctl, when(1, OneOf(ALL, TERMINAL_TRICKS), refuse(EPERM), ALLOW)),
         (libc::SYS_personality, when(0, OneOf(ALL, PERSONALITIES), ALLOW, refuse(EPERM))),
+        // Commands and PID 1 are of one user, and the kernel kills whoever is beyond his processor time.
+        (libc::SYS_prlimit64, when(0, OneOf(ALL, &[1]), refuse(EPERM), ALLOW)),
         (libc::SYS_fchmod, mode(1)),
         (libc::SYS_fchmodat, mode(2)),
         (FCHMODAT2, mode(2)),

@@ -170,3 +170,12 @@ fn commands_lose_openat2_only() {
     assert_eq!(run(&COMMAND, &call(libc::SYS_openat2)), Refuse(ENOSYS).code());
     assert_eq!(run(&COMMAND, &call(libc::SYS_openat)), Allow.code());
 }
+
+#[test]
+fn limits_of_pid_1_are_out_of_reach() {
+    for pid in [0, 2, 1 << 20] {
+        assert_verdict(libc::SYS_prlimit64, &[pid], Allow);
+    }
+    assert_verdict(libc::SYS_prlimit64, &[1], Refuse(EPERM));
+    assert_verdict(libc::SYS_prlimit64, &[1 << 32 | 1], Refuse(EPERM));
+}
