@@ -52,14 +52,14 @@ export class RecentOutput {
     return this.#cost;
   }
 
-  /** Appends bytes, which the caller leaves alone from now on. */
+  /** Appends a copy of the bytes, which are only lent. */
   push(tag: Tag, bytes: Uint8Array): void {
     const last = this.count > 0 ? this.#pieces.at(-1)! : undefined;
     if (last?.tag === tag && last.bytes.length + bytes.length <= joinBytes) {
       this.#pieces[this.#pieces.length - 1] = { tag, from: last.from, bytes: this.#join(last.bytes, bytes) };
       this.#pay(bytes.length);
     } else {
-      this.#pieces.push({ tag, from: this.#end, bytes: owned(bytes) });
+      this.#pieces.push({ tag, from: this.#end, bytes: new Uint8Array(bytes) });
       this.#pay(bytes.length + pieceCost);
     }
     this.#end += bytes.length;
@@ -130,9 +130,4 @@ export class RecentOutput {
 export function after(piece: Piece, position: number): Piece {
   if (position <= piece.from) return piece;
   return { tag: piece.tag, from: position, bytes: piece.bytes.subarray(position - piece.from) };
-}
-
-/** A small view of a large buffer would keep all of it alive. */
-function owned(bytes: Uint8Array): Uint8Array {
-  return bytes.length * 2 < bytes.buffer.byteLength ? new Uint8Array(bytes) : bytes;
 }
