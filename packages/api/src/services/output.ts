@@ -1,4 +1,4 @@
-import { type Exit, type ProcessEvent, rules } from "@caisson/contract";
+import { CaissonError, type Exit, type ProcessEvent, rules } from "@caisson/contract";
 
 /** A part of a batch: what was printed since the part before, and at the end the exit. */
 export interface OutputPart {
@@ -37,6 +37,7 @@ export async function* collectOutput(events: AsyncIterable<ProcessEvent>): Async
       return;
     }
   }
+  throw new CaissonError("UNAVAILABLE", "the output broke off before the command's end");
 }
 
 class Pending {

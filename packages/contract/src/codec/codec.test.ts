@@ -47,7 +47,14 @@ function scalar(type: ScalarType): unknown {
 }
 
 function value(field: DescField, depth: number): unknown {
-  if (field.message?.typeName === "google.protobuf.Struct") return { a: [1, { b: "c" }, null] };
+  if (field.message?.typeName === "google.protobuf.Struct") {
+    return pick([
+      { a: [1, { b: "c" }, null, [], {}, true, false, ""] },
+      {},
+      { "": { "": -0.5 } },
+      { ü: "x".repeat(50) },
+    ]);
+  }
   if (field.message !== undefined) return randomMessage(field.message, depth + 1);
   if (field.enum !== undefined) return pick(field.enum.values).number;
   return scalar(field.scalar!);

@@ -2,14 +2,13 @@ import {
   create,
   type DescField,
   type DescMessage,
-  fromBinary,
+  type JsonObject,
   type MessageShape,
   ScalarType,
-  toJson,
 } from "@bufbuild/protobuf";
-import { StructSchema } from "@bufbuild/protobuf/wkt";
 import { malformed, wireType } from "../ttrpc/wire.ts";
 import { Reader } from "./reader.ts";
+import { readStruct } from "./struct.ts";
 
 type Fields = Record<string, unknown>;
 type ReadValue = (reader: Reader, depth: number, before: unknown) => unknown;
@@ -169,13 +168,14 @@ function valueReader(field: DescField): [wire: number, read: ReadValue] {
 }
 
 function messageReader(desc: DescMessage): ReadValue {
-  if (desc.typeName === StructSchema.typeName) {
-    return (reader) => {
-      try {
-        return toJson(StructSchema, fromBinary(StructSchema, reader.view()));
-      } catch (cause) {
-        throw Object.assign(malformed("a Struct cannot be read"), { cause });
-      }
+  // Inside a message a Struct is plain JSON.
+  if (desc.typeName === "google.protobuf.Struct") {
+    return (reader, depth, before) => {
+      const outer = reader.end;
+      reader.end = reader.limit();
+      const json = readStruct(reader, (before as JsonObject | undefined) ?? {}, depth);
+      reader.end = outer;
+      return json;
     };
   }
   const plan = planOf(desc);

@@ -1,15 +1,12 @@
 import {
-  create,
   type DescField,
   type DescMessage,
-  fromJson,
   type JsonObject,
   type MessageInitShape,
   ScalarType,
-  toBinary,
 } from "@bufbuild/protobuf";
-import { StructSchema } from "@bufbuild/protobuf/wkt";
 import { wireType } from "../ttrpc/wire.ts";
+import { writeStruct } from "./struct.ts";
 import { Writer } from "./writer.ts";
 
 type Fields = Record<string, unknown>;
@@ -178,12 +175,12 @@ const writeInt32: WriteValue = (writer, value) => {
 
 function messageWriter(desc: DescMessage): WriteValue {
   // Inside a message a Struct is plain JSON.
-  if (desc.typeName === StructSchema.typeName) {
-    return (writer, value) =>
-      writeBytes(
-        writer,
-        toBinary(StructSchema, create(StructSchema, fromJson(StructSchema, value as JsonObject))),
-      );
+  if (desc.typeName === "google.protobuf.Struct") {
+    return (writer, value) => {
+      const end = writer.length;
+      writeStruct(writer, value as JsonObject);
+      writer.varint(writer.length - end);
+    };
   }
   const plan = planOf(desc);
   return (writer, value) => {
