@@ -2,14 +2,18 @@
 
 use std::{
     ffi::OsString,
-    fs,
+    fs::File,
+    io::Read,
     os::unix::ffi::OsStringExt,
     path::{Path, PathBuf},
 };
 
 /// The first mount strictly below `directory`, which must be a canonical path.
 pub fn nested_mount(directory: &Path) -> std::io::Result<Option<PathBuf>> {
-    Ok(find_nested(&fs::read("/proc/self/mountinfo")?, directory))
+    // Read in few large pieces: the kernel makes the text anew for each.
+    let mut mountinfo = Vec::with_capacity(1 << 16);
+    File::open("/proc/self/mountinfo")?.read_to_end(&mut mountinfo)?;
+    Ok(find_nested(&mountinfo, directory))
 }
 
 fn find_nested(mountinfo: &[u8], directory: &Path) -> Option<PathBuf> {

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use rustix::{
     io::{Errno, read, write},
     pipe::{PipeFlags, pipe_with},
-    process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, waitpid},
+    process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, wait, waitpid},
 };
 
 use super::{
@@ -34,6 +34,8 @@ impl Worker {
             worker::Forked::Parent(pid) => Ok(Self { id, pipe: read, pid, inbox: Inbox::default(), answered: false }),
             worker::Forked::Child => {
                 run(id, write, work);
+                // Nobody waits for the reply any more: time for what it has started itself.
+                while wait(WaitOptions::empty()).is_ok() {}
                 worker::exit_now(0)
             }
         }

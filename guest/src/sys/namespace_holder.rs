@@ -5,28 +5,28 @@ use std::ffi::c_void;
 
 use rustix::{
     io::Errno,
-    process::{Pid, Signal, WaitOptions, kill_process, waitpid},
+    process::{Pid, Signal, kill_process},
 };
 
 use super::check;
 
-/// Ends with the value; take the namespace before.
+/// Is told to end with the value, so take the namespace before; somebody has to wait for it, by and by.
 pub struct NamespaceHolder {
     pid: Pid,
-    _stack: Box<[u128; 256]>,
 }
 
 impl NamespaceHolder {
     pub fn new() -> Result<Self, Errno> {
-        let mut stack = Box::new([0u128; 256]);
+        // Never freed: nobody knows when the child has left it. It is for processes that soon end.
+        let stack = Box::leak(Box::new([0u128; 256]));
         let top = stack.as_mut_ptr_range().end.cast::<c_void>();
-        // SAFETY: the child shares memory but has a stack of its own, which lives until it was waited for;
-        // it only calls pause, so it changes nothing that this process sees.
+        // SAFETY: the child shares memory but has a stack of its own; it only calls pause, so it changes
+        // nothing that this process sees.
         let pid = unsafe {
             libc::clone(wait_for_ever, top, libc::CLONE_NEWUSER | libc::CLONE_VM | libc::SIGCHLD, std::ptr::null_mut())
         };
         let pid = Pid::from_raw(check(pid.into())? as i32).ok_or(Errno::SRCH)?;
-        Ok(Self { pid, _stack: stack })
+        Ok(Self { pid })
     }
 
     pub fn pid(&self) -> i32 {
@@ -37,7 +37,6 @@ impl NamespaceHolder {
 impl Drop for NamespaceHolder {
     fn drop(&mut self) {
         let _ = kill_process(self.pid, Signal::KILL);
-        let _ = waitpid(Some(self.pid), WaitOptions::empty());
     }
 }
 
