@@ -51,25 +51,21 @@ const show = defineCommand({
       ],
       ...limitRows(profile.limits),
     ];
-    const rows = values.map(([key, value]) => [`  ${key}`, value, explanation(profile.explained, key)]);
+    const rows = values.map(([key, value]) => [`  ${key}`, value, profile.explained[key] ?? ""]);
     await print.table(["  OPTION", "VALUE", "WHAT IT DOES"], rows);
     return 0;
   },
 });
 
-function explanation(explained: Record<string, string>, key: string): string {
-  return explained[key] ?? explained[key.replace(/^limits\./, "")] ?? "";
-}
-
 function limitRows(limits: Limits): [string, string][] {
   const rows: [string, string | undefined][] = [
-    ["limits.cpus", limits.cpus?.toString()],
-    ["limits.memory", limits.memory === undefined ? undefined : formatSize(limits.memory)],
+    ["limits.cpu_millis", limits.cpus?.toString()],
+    ["limits.memory_bytes", limits.memory === undefined ? undefined : formatSize(limits.memory)],
     ["limits.pids", limits.pids?.toString()],
-    ["limits.disk", limits.disk === undefined ? undefined : formatSize(limits.disk)],
+    ["limits.disk_bytes", limits.disk === undefined ? undefined : formatSize(limits.disk)],
     ["limits.open_files", limits.openFiles?.toString()],
-    ["limits.output", limits.output === undefined ? undefined : formatSize(limits.output)],
-    ["limits.timeout", limits.timeout === undefined ? undefined : formatDuration(limits.timeout)],
+    ["limits.output_bytes", limits.output === undefined ? undefined : formatSize(limits.output)],
+    ["limits.timeout_ms", limits.timeout === undefined ? undefined : formatDuration(limits.timeout)],
   ];
   return rows.filter((row): row is [string, string] => row[1] !== undefined);
 }
