@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
-import { statSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { chmodSync, statSync } from "node:fs";
 import { connect } from "node:net";
+import { dirname } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
@@ -60,6 +62,23 @@ async function until(condition: () => boolean): Promise<void> {
 test("the socket is its owner's alone", async () => {
   await using server = await startServer();
   assert.equal(statSync(server.socket).mode & 0o777, 0o600);
+});
+
+test("another user cannot connect, even where the directory lets them", {
+  skip: process.getuid?.() === 0 ? false : "only root can try it as somebody else",
+}, async () => {
+  await using server = await startServer();
+  chmodSync(dirname(server.socket), 0o755);
+  const script =
+    "socket(S,PF_UNIX,SOCK_STREAM,0); connect(S,sockaddr_un($ARGV[0])) ? print 'open' : print $!{EACCES} ? 'EACCES' : $!";
+  const as = (uid: number) =>
+    execFileSync("/usr/bin/perl", ["-MSocket", "-MErrno", "-e", script, server.socket], {
+      uid,
+      gid: uid,
+      encoding: "utf8",
+    });
+  assert.equal(as(0), "open");
+  assert.equal(as(65_534), "EACCES");
 });
 
 test("a message that is too long is refused before it is held, and the connection goes on", async () => {
