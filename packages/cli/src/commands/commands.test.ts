@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { entries } from "../command/completion.ts";
+import { parse } from "../command/parse.ts";
 import { reference, reservedOptions } from "../command/reference.ts";
 import { Cli } from "../testing/cli.ts";
 import { loadGroups } from "./table.ts";
@@ -23,14 +24,32 @@ test("every command has help, a summary and options that do not clash", async ()
   }
 });
 
-test("every example is a command line that is understood", () => {
-  const names = new Set(all.map(({ path }) => path.join(" ")));
-  for (const { command } of all) {
-    for (const { line } of command.examples ?? []) {
-      const words = line.slice(line.indexOf("caisson ") + 8).split(" ");
-      assert.ok(names.has(words[0]!) || names.has(words.slice(0, 2).join(" ")), line);
-    }
+/** The words of each `caisson …` in a line of shell, also of those in a substitution. */
+function commandLines(line: string): string[][] {
+  const inner = [...line.matchAll(/[$<]\(([^)]*)\)/g)].map(([, words]) => words!);
+  const outer = line.replace(/[$<]\([^)]*\)/g, "X");
+  return [outer, ...inner].flatMap((part) =>
+    [...part.matchAll(/(?:^|\| ?)caisson ([^|>]*)/g)].map(([, rest]) =>
+      [...rest!.matchAll(/'([^']*)'|[^\s']+/g)].map(([word, quoted]) => quoted ?? word),
+    ),
+  );
+}
+
+function understand(line: string): void {
+  const lines = commandLines(line);
+  assert.ok(lines.length > 0, line);
+  for (const words of lines) {
+    const found = all.findLast(({ path }) => path.every((word, index) => words[index] === word));
+    assert.ok(found, line);
+    assert.doesNotThrow(() => parse(found.command, words.slice(found.path.length)), line);
   }
+}
+
+test("every example is a command line that is understood", () => {
+  for (const { command } of all) for (const { line } of command.examples ?? []) understand(line);
+  const readme = readFileSync(join(import.meta.dirname, "../../README.md"), "utf8");
+  const [, examples] = /```sh\n(.*?)```/s.exec(readme)!;
+  for (const line of examples!.trim().split("\n")) understand(line.replace(/ +#.*/, ""));
 });
 
 test("docs/cli.md is what the table says", async () => {
