@@ -954,6 +954,8 @@ export const ProcessService: GenService<{
     output: typeof AttachProcessResponseSchema;
   },
   /**
+   * Returns one process, running or exited.
+   *
    * @generated from rpc caisson.v1.ProcessService.GetProcess
    */
   getProcess: {

@@ -17,6 +17,8 @@ export const file_caisson_v1_session: GenFile = /*@__PURE__*/
   fileDesc("ChhjYWlzc29uL3YxL3Nlc3Npb24ucHJvdG8SCmNhaXNzb24udjEiPQoHU2Vzc2lvbhIMCgRuYW1lGAEgASgJEiQKB3NhbmRib3gYAiABKAsyEy5jYWlzc29uLnYxLlNhbmRib3giSQoST3BlblNlc3Npb25SZXF1ZXN0EgwKBG5hbWUYASABKAkSJQoEc3BlYxgCIAEoCzIXLmNhaXNzb24udjEuU2FuZGJveFNwZWMiTAoTT3BlblNlc3Npb25SZXNwb25zZRIkCgdzZXNzaW9uGAEgASgLMhMuY2Fpc3Nvbi52MS5TZXNzaW9uEg8KB2NyZWF0ZWQYAiABKAgiFQoTTGlzdFNlc3Npb25zUmVxdWVzdCI9ChRMaXN0U2Vzc2lvbnNSZXNwb25zZRIlCghzZXNzaW9ucxgBIAMoCzITLmNhaXNzb24udjEuU2Vzc2lvbiIjChNDbG9zZVNlc3Npb25SZXF1ZXN0EgwKBG5hbWUYASABKAkiPAoUQ2xvc2VTZXNzaW9uUmVzcG9uc2USJAoHc2Vzc2lvbhgBIAEoCzITLmNhaXNzb24udjEuU2Vzc2lvbjLqAgoOU2Vzc2lvblNlcnZpY2USdwoLT3BlblNlc3Npb24SHi5jYWlzc29uLnYxLk9wZW5TZXNzaW9uUmVxdWVzdBofLmNhaXNzb24udjEuT3BlblNlc3Npb25SZXNwb25zZSInyNoYA4LT5JMCHToBKiIYL3YxL3Nlc3Npb25zL3tuYW1lfTpvcGVuEmsKDExpc3RTZXNzaW9ucxIfLmNhaXNzb24udjEuTGlzdFNlc3Npb25zUmVxdWVzdBogLmNhaXNzb24udjEuTGlzdFNlc3Npb25zUmVzcG9uc2UiGMjaGAKC0+STAg4SDC92MS9zZXNzaW9ucxJyCgxDbG9zZVNlc3Npb24SHy5jYWlzc29uLnYxLkNsb3NlU2Vzc2lvblJlcXVlc3QaIC5jYWlzc29uLnYxLkNsb3NlU2Vzc2lvblJlc3BvbnNlIh/I2hgDgtPkkwIVKhMvdjEvc2Vzc2lvbnMve25hbWV9YgZwcm90bzM", [file_caisson_v1_options, file_caisson_v1_sandbox, file_google_api_annotations]);
 
 /**
+ * A name and the sandbox that serves it.
+ *
  * @generated from message caisson.v1.Session
  */
 export type Session = Message<"caisson.v1.Session"> & {
@@ -168,6 +170,8 @@ export const SessionService: GenService<{
     output: typeof OpenSessionResponseSchema;
   },
   /**
+   * Lists the living sessions.
+   *
    * @generated from rpc caisson.v1.SessionService.ListSessions
    */
   listSessions: {

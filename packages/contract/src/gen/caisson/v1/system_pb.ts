@@ -200,6 +200,8 @@ export const DiagnoseResponseSchema: GenMessage<DiagnoseResponse> = /*@__PURE__*
   messageDesc(file_caisson_v1_system, 6);
 
 /**
+ * One thing that was looked at, and whether it is as it should be.
+ *
  * @generated from message caisson.v1.Finding
  */
 export type Finding = Message<"caisson.v1.Finding"> & {
@@ -376,6 +378,8 @@ export const GetConfigResponseSchema: GenMessage<GetConfigResponse> = /*@__PURE_
   messageDesc(file_caisson_v1_system, 12);
 
 /**
+ * A setting in force.
+ *
  * @generated from message caisson.v1.Setting
  */
 export type Setting = Message<"caisson.v1.Setting"> & {
@@ -483,6 +487,8 @@ export const GetUsageResponseSchema: GenMessage<GetUsageResponse> = /*@__PURE__*
   messageDesc(file_caisson_v1_system, 17);
 
 /**
+ * What one kind of thing takes on disk.
+ *
  * @generated from message caisson.v1.UsageItem
  */
 export type UsageItem = Message<"caisson.v1.UsageItem"> & {
@@ -556,6 +562,8 @@ export const PruneResponseSchema: GenMessage<PruneResponse> = /*@__PURE__*/
   messageDesc(file_caisson_v1_system, 20);
 
 /**
+ * A key for the network, without its secret.
+ *
  * @generated from message caisson.v1.Key
  */
 export type Key = Message<"caisson.v1.Key"> & {
@@ -752,6 +760,8 @@ export const FindingLevelSchema: GenEnum<FindingLevel> = /*@__PURE__*/
  */
 export const SystemService: GenService<{
   /**
+   * Says whether the daemon serves, and what troubles it.
+   *
    * @generated from rpc caisson.v1.SystemService.GetHealth
    */
   getHealth: {
@@ -849,6 +859,8 @@ export const KeyService: GenService<{
     output: typeof CreateKeyResponseSchema;
   },
   /**
+   * Lists the keys that have not been revoked, without their secrets.
+   *
    * @generated from rpc caisson.v1.KeyService.ListKeys
    */
   listKeys: {
@@ -857,6 +869,8 @@ export const KeyService: GenService<{
     output: typeof ListKeysResponseSchema;
   },
   /**
+   * Makes a key stop working at once.
+   *
    * @generated from rpc caisson.v1.KeyService.RevokeKey
    */
   revokeKey: {

@@ -196,6 +196,8 @@ export const ApplyWorkspaceRequestSchema: GenMessage<ApplyWorkspaceRequest> = /*
   messageDesc(file_caisson_v1_workspace, 3);
 
 /**
+ * What became of one change.
+ *
  * @generated from message caisson.v1.AppliedFile
  */
 export type AppliedFile = Message<"caisson.v1.AppliedFile"> & {
