@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { CaissonError } from "@caisson/contract";
 import type { NewEvent, StateChange, Store, StoredEvent } from "@caisson/store";
@@ -17,6 +17,8 @@ const outputMemoryBytes = 32 * 1024 * 1024;
 /** What all parts of the engine share. */
 export class EngineContext {
   readonly parts: EngineParts;
+  /** The data directory's real path. */
+  readonly home: string;
   readonly settings: EngineSettings;
   readonly store: Store;
   readonly log: Log;
@@ -37,6 +39,7 @@ export class EngineContext {
 
   constructor(parts: EngineParts) {
     this.parts = parts;
+    this.home = realpathSync(parts.home);
     this.settings = {
       ...defaultSettings,
       ...parts.settings,

@@ -2,8 +2,10 @@ import { CaissonError, type CallContext, SandboxState } from "@caisson/contract"
 import type { Sealed } from "@caisson/contract/link";
 import type { StateChange } from "@caisson/store";
 import { chooseDriver } from "../driver/choose.ts";
+import { sameBounds } from "../limits/index.ts";
 import type { SealInit } from "../link/guest.ts";
 import { newSandboxId } from "../pool/sandbox-id.ts";
+import { preparedLimits } from "../profiles/index.ts";
 import { Box } from "./box.ts";
 import type { EngineContext } from "./context.ts";
 import { enforcementOf } from "./enforcement.ts";
@@ -54,7 +56,7 @@ export async function createBox(
 
 export function planParts(context: EngineContext): PlanningParts {
   return {
-    home: context.parts.home,
+    home: context.home,
     profiles: context.profiles,
     cgroups: context.cgroups,
     chooseDriver: (driver, minimumTier) => chooseDriver(context.parts.drivers, { driver, minimumTier }),
@@ -147,7 +149,8 @@ async function startBox(
   try {
     if (context.cgroups.cgroups) {
       box.cgroup = context.cgroups.cgroups.find(taken.id);
-      box.cgroup.configure(plan.limits);
+      // Those of the pool have the default profile's bounds already.
+      if (!sameBounds(plan.limits, preparedLimits)) box.cgroup.configure(plan.limits);
     }
     const { sources, mounts } = workspaceMounts(
       plan.workspace,

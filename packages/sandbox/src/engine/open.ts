@@ -6,9 +6,11 @@ import { Keeper } from "../keeper/index.ts";
 import { findCgroups } from "../limits/index.ts";
 import { openGuest } from "../link/open.ts";
 import { Pool } from "../pool/pool.ts";
+import { preparedLimits } from "../profiles/index.ts";
 import type { Engine } from "./engine.ts";
 import { openEngine } from "./index.ts";
 import type { CompleteSpec, EngineSettings, Log } from "./parts.ts";
+import { makeLayer } from "./workspace.ts";
 
 export interface SandboxesOptions {
   /** The data directory. */
@@ -39,7 +41,10 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Engine> 
     ...options.pool,
     async prepare(place) {
       await mkdir(dirOf(place), { mode: 0o700 });
-      return { dir: dirOf(place), cgroups: [...(cgroups?.make(place).procs ?? [])] };
+      await makeLayer(dirOf(place));
+      const group = cgroups?.make(place);
+      group?.configure(preparedLimits);
+      return { dir: dirOf(place), cgroups: [...(group?.procs ?? [])] };
     },
     // The launch log in the sandbox's directory names its process: the janitor goes by that.
     onLaunched() {},

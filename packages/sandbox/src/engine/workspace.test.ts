@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { CaissonError, WorkspaceMode, WorkspaceSchema } from "@caisson/contract";
 import { Mount_Kind } from "@caisson/contract/link";
-import { resolveWorkspace, workspaceMounts } from "./workspace.ts";
+import { makeLayer, resolveWorkspace, workspaceMounts } from "./workspace.ts";
 
 function scratch() {
   const dir = realpathSync(mkdtempSync(join(tmpdir(), "caisson-workspace-")));
@@ -69,6 +69,7 @@ test("a project is an overlay unless it says otherwise", async () => {
 test("an overlay gets the project read-only below a layer of its own", async () => {
   using place = scratch();
   const workspace = await resolveWorkspace(at(place.project), place.home);
+  await makeLayer(join(place.dir, "sb"));
   const { sources, mounts } = workspaceMounts(workspace, join(place.dir, "sb"), true);
   assert.deepEqual(
     mounts.map((mount) => mount.kind),

@@ -1,5 +1,5 @@
-import { type BigIntStats, chmodSync, mkdirSync, statSync } from "node:fs";
-import { realpath, stat } from "node:fs/promises";
+import { type BigIntStats, chmodSync, statSync } from "node:fs";
+import { mkdir, realpath, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { CaissonError, checkPath, type Workspace, WorkspaceMode } from "@caisson/contract";
@@ -38,7 +38,7 @@ const systemDirectories = [
 /** Neither they nor anything below them are directories of files. */
 const kernelDirectories = ["/proc", "/sys", "/dev"];
 
-/** Checks a workspace; refuses with the rule's name. `home` is the daemon's data directory. */
+/** Checks a workspace; refuses with the rule's name. `home` is the real path of the daemon's data directory. */
 export async function resolveWorkspace(
   workspace: Workspace | undefined,
   home: string,
@@ -50,18 +50,18 @@ export async function resolveWorkspace(
       throw new CaissonError("INVALID_INPUT", "workspace.dir is given, but its mode is none");
     return none;
   }
-  const dir = await realDirectory(workspace.dir);
-  checkPlace(dir, await realpath(home), homedir());
-  const stats = await stat(dir, { bigint: true });
+  const { dir, stats } = await realDirectory(workspace.dir);
+  checkPlace(dir, home, homedir());
   return { dir, mode: workspace.mode || WorkspaceMode.OVERLAY, stats };
 }
 
-async function realDirectory(path: string): Promise<string> {
+async function realDirectory(path: string): Promise<{ dir: string; stats: BigIntStats }> {
   checkPath(path);
   if (!path.startsWith("/")) throw refused("absolute", "the directory must be an absolute path");
   try {
     const dir = await realpath(path);
-    if ((await stat(dir)).isDirectory()) return dir;
+    const stats = await stat(dir, { bigint: true });
+    if (stats.isDirectory()) return { dir, stats };
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
     if (code === "ENOENT") throw refused("exists", "there is no such directory");
@@ -84,9 +84,15 @@ function checkPlace(dir: string, home: string, userHome: string): void {
   if (systemDirectories.includes(dir)) throw refused("system", "it is a directory of the system");
 }
 
+/** Makes the directories of an overlay's writable layer, before anybody waits for them. */
+export async function makeLayer(dir: string): Promise<void> {
+  await mkdir(join(dir, layerName, "upper"), { recursive: true });
+  await mkdir(join(dir, layerName, "work"));
+}
+
 /**
- * What is handed in for a workspace. The layer's directories are made below `dir`. `mapOwner`: the
- * sandbox has another uid than the daemon.
+ * What is handed in for a workspace; its layer is in `dir`. `mapOwner`: the sandbox has another uid than
+ * the daemon.
  */
 export function workspaceMounts(workspace: ResolvedWorkspace, dir: string, mapOwner: boolean): MountPlan {
   const { stats } = workspace;
@@ -98,8 +104,6 @@ export function workspaceMounts(workspace: ResolvedWorkspace, dir: string, mapOw
   }
   const layer = join(dir, layerName);
   const upper = join(layer, "upper");
-  mkdirSync(upper, { recursive: true });
-  mkdirSync(join(layer, "work"));
   // Inside, the project's own directory looks like the upper one.
   chmodSync(upper, Number(stats.mode & 0o777n) | 0o700);
   const made = statSync(layer, { bigint: true });

@@ -1,5 +1,12 @@
 export type { Cgroup, Cgroups } from "./cgroup/cgroup.ts";
 export { type FoundCgroups, findCgroups } from "./cgroup/find.ts";
 export { planLimits } from "./plan.ts";
-export { type LimitValues, limitNames, mergeLimits, requestedLimits, toLimits } from "./values.ts";
+export {
+  type LimitValues,
+  limitNames,
+  mergeLimits,
+  requestedLimits,
+  sameBounds,
+  toLimits,
+} from "./values.ts";
 export { MemoryWatcher, type Watched } from "./watcher.ts";

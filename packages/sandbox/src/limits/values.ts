@@ -68,6 +68,11 @@ export function mergeLimits(requested: LimitValues, profile: LimitValues): Limit
   return merged;
 }
 
+/** Do control groups bound the same? */
+export function sameBounds(a: LimitValues, b: LimitValues): boolean {
+  return a.memoryBytes === b.memoryBytes && a.pids === b.pids && a.cpuMillis === b.cpuMillis;
+}
+
 export function toLimits(values: LimitValues): Limits {
   return create(LimitsSchema, {
     ...values,

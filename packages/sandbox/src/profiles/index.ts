@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { CaissonError, type Profile, ProfileSchema } from "@caisson/contract";
-import { toLimits } from "../limits/index.ts";
+import { type LimitValues, toLimits } from "../limits/index.ts";
 import { type AgentRule, agentRules } from "./agents.ts";
 import { builtinProfiles } from "./builtin.ts";
 import { customProfile } from "./custom.ts";
@@ -9,6 +9,11 @@ import { defaultProfileName, type SandboxProfile } from "./profile.ts";
 
 export { type AgentRule, tierName, tierNames } from "./agents.ts";
 export { isSyscallGroup, type SandboxProfile, syscallGroups } from "./profile.ts";
+
+/** What most sandboxes will have: set before anybody waits for one. */
+export const preparedLimits: LimitValues = builtinProfiles.find(
+  ({ name }) => name === defaultProfileName,
+)!.limits;
 
 /** All profiles and the rules by which kinds of agents get them. */
 export class Profiles {

@@ -11,6 +11,7 @@ import { FakeDriver } from "../../pool/testing/fake-driver.ts";
 import type { Engine } from "../engine.ts";
 import { openEngine } from "../index.ts";
 import type { EngineSettings } from "../parts.ts";
+import { makeLayer } from "../workspace.ts";
 
 /** Sandboxes of the fake driver that a later engine can find again. */
 class AdoptableDriver extends FakeDriver {
@@ -77,6 +78,7 @@ async function openParts(home: string, driver: AdoptableDriver, settings: Partia
     async prepare(place) {
       const dir = join(home, "sandboxes", place);
       mkdirSync(dir, { recursive: true });
+      await makeLayer(dir);
       return { dir, cgroups: [] };
     },
     onLaunched() {},
