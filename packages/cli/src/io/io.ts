@@ -20,7 +20,7 @@ export interface Io {
     /** Standard input from here on; nothing is read before the first `next`. To be called once. */
     read(): AsyncIterable<Uint8Array>;
   };
-  /** The caller's directory; empty when it is gone. */
+  /** The caller's directory; empty when it is gone or its name is not UTF-8. */
   readonly cwd: string;
   /** Variables that are at hand: CAISSON_*, TERM, NO_COLOR, LANG, COLUMNS, HOME, PATH. */
   readonly env: Readonly<Record<string, string>>;

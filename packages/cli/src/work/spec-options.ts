@@ -99,7 +99,7 @@ function workspaceFrom(values: SpecValues, io: Io, host: Host): ChosenWorkspace 
 
 /** Why the current directory is no project. The daemon has the last word; this only saves asking. */
 function refusedByDefault({ cwd, env }: Io): string | undefined {
-  if (cwd === "") return "the current directory is gone";
+  if (cwd === "") return "the current directory is gone, or its name is not UTF-8";
   if (cwd === "/") return "the current directory is /";
   const home = env.HOME;
   if (home && (home === cwd || home.startsWith(`${cwd}/`)))

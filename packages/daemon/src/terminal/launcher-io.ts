@@ -40,9 +40,9 @@ export class LauncherIo implements Io {
     this.interrupted = new Promise((resolve) => {
       this.#interrupt = resolve;
     });
-    this.cwd = decode(open.cwd, "the current directory");
+    this.cwd = decodeOr(open.cwd, "");
     this.env = Object.fromEntries(
-      Object.entries(open.env).map(([name, value]) => [name, decode(value, name)]),
+      Object.entries(open.env).map(([name, value]) => [name, decodeOr(value, "")]),
     );
     this.size = open.size && { columns: open.size.columns, rows: open.size.rows };
     this.stdout = this.#sink("stdout", open.stdoutIsTerminal);
@@ -103,7 +103,7 @@ export class LauncherIo implements Io {
     this.#outbox.send({ case: "env", value: { id, names } });
     const pieces: Uint8Array[] = [];
     for await (const piece of answer) pieces.push(piece);
-    const entries = Buffer.concat(pieces).toString("utf8").split("\0").filter(Boolean);
+    const entries = decode(Buffer.concat(pieces), "one of these variables").split("\0").filter(Boolean);
     return Object.fromEntries(entries.map((entry) => splitOnce(entry)));
   }
 
@@ -186,5 +186,14 @@ export function decode(bytes: Uint8Array, what: string): string {
     return strict.decode(bytes);
   } catch {
     throw new CaissonError("INVALID_INPUT", `${what} is not UTF-8`);
+  }
+}
+
+/** Text that is not needed by every command: what is not UTF-8 counts as missing. */
+function decodeOr(bytes: Uint8Array, missing: string): string {
+  try {
+    return strict.decode(bytes);
+  } catch {
+    return missing;
   }
 }
