@@ -75,17 +75,20 @@ export class Writer {
   }
 
   double(value: number): void {
-    this.#buffer.writeDoubleLE(value, this.#take(8));
+    const at = this.#take(8);
+    this.#buffer.writeDoubleLE(value, at);
   }
 
   u32BigEndian(value: number): void {
-    this.#buffer.writeUInt32BE(value, this.#take(4));
+    const at = this.#take(4);
+    this.#buffer.writeUInt32BE(value, at);
   }
 
   /** Bytes as they are. Large ones are not copied and must not be changed afterwards. */
   raw(bytes: Uint8Array): void {
     if (bytes.length < externalBytes) {
-      this.#buffer.set(bytes, this.#take(bytes.length));
+      const at = this.#take(bytes.length);
+      this.#buffer.set(bytes, at);
       return;
     }
     if (this.#at < this.#buffer.length) {
@@ -102,7 +105,8 @@ export class Writer {
   string(text: string): number {
     if (text.length <= shortString && this.#ascii(text)) return text.length;
     const size = Buffer.byteLength(text);
-    this.#buffer.write(text, this.#take(size), "utf8");
+    const at = this.#take(size);
+    this.#buffer.write(text, at, "utf8");
     return size;
   }
 
@@ -119,7 +123,7 @@ export class Writer {
     return true;
   }
 
-  /** Makes room in front of what is there. */
+  /** Makes room in front of what is there. The buffer may be another one afterwards. */
   #take(size: number): number {
     if (this.#at < size) this.#grow(size);
     this.#at -= size;
