@@ -2,7 +2,7 @@ import type { Transport } from "@caisson/contract";
 import type { Client } from "./client.ts";
 
 export interface ConnectionOptions {
-  /** A daemon on the network, such as `http://127.0.0.1:7070`. Default: CAISSON_URL, else the Unix socket. */
+  /** A daemon on the network, such as `http://127.0.0.1:7676`. Default: CAISSON_URL, else the Unix socket. */
   url?: string | undefined;
   /** A key made by `caisson keys create`, for `url`. Default: CAISSON_KEY. */
   key?: string | undefined;

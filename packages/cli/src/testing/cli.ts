@@ -57,7 +57,7 @@ export class Cli {
           startedAt: this.startedAt,
           dataDirectory: "/data",
           socket: "/data/run/daemon.sock",
-          listening: ["http://127.0.0.1:7070"],
+          listening: ["http://127.0.0.1:7676"],
         }),
         stop: () => void told.stopped++,
         restart: () => void told.restarted++,

@@ -13,7 +13,7 @@ import { errorFromEnd, errorFromResponse } from "./connect-error.ts";
 import { Request } from "./http-request.ts";
 
 export interface ConnectOptions {
-  /** Where the daemon listens, such as `http://127.0.0.1:7070`. */
+  /** Where the daemon listens, such as `http://127.0.0.1:7676`. */
   url: string;
   /** A key made by `caisson keys create`, or a JWT. */
   key?: string | undefined;
