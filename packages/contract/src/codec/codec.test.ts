@@ -102,6 +102,24 @@ test("large bytes are handed on without being copied", () => {
   assert.equal(fromBinary(contract.ReadFileResponseSchema, Buffer.concat(parts)).data.length, data.length);
 });
 
+test("a message of small parts that outgrows the buffer is written whole", () => {
+  for (const text of ["x".repeat(31), "é".repeat(40), ""]) {
+    const files = Array.from({ length: 20_000 }, (_, index) => ({
+      path: new Uint8Array(30).fill(index),
+      etag: text,
+      size: 1n << 60n,
+    }));
+    const message = create(contract.ListFilesResponseSchema, { files });
+    const expected = toBinary(contract.ListFilesResponseSchema, message);
+    assert.ok(Buffer.from(expected).equals(encodeMessage(contract.ListFilesResponseSchema, message)));
+    const data = Object.fromEntries(
+      Array.from({ length: 20_000 }, (_, index) => [`${text}${index}`, index / 3]),
+    );
+    const event = create(contract.EventSchema, { data });
+    assert.deepEqual(decodeMessage(contract.EventSchema, encodeMessage(contract.EventSchema, event)), event);
+  }
+});
+
 test("a message that cannot be written leaves nothing behind for the next", () => {
   const info = {
     get path(): Uint8Array {

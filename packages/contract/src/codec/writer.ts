@@ -1,5 +1,8 @@
 /** From this size on bytes are handed on as they are instead of being copied. */
 const externalBytes = 16 * 1024;
+const initialBytes = 64 * 1024;
+/** A buffer that has grown beyond this is not kept for the next message. */
+const keptBytes = 1024 * 1024;
 /** Strings up to this length are looked at character by character, which is faster than a call into the runtime. */
 const shortString = 32;
 
@@ -8,7 +11,7 @@ const shortString = 32;
  * it has to be written and every byte is written once.
  */
 export class Writer {
-  #buffer = Buffer.allocUnsafeSlow(64 * 1024);
+  #buffer = Buffer.allocUnsafeSlow(initialBytes);
   #at = this.#buffer.length;
   /** What lies behind the buffer's content, last part first. */
   #behind: Uint8Array[] = [];
@@ -23,9 +26,7 @@ export class Writer {
   finish(): Uint8Array[] {
     const parts = this.#behind;
     parts.push(this.#content());
-    this.#behind = [];
-    this.#behindBytes = 0;
-    this.#at = this.#buffer.length;
+    this.reset();
     return parts.reverse();
   }
 
@@ -33,6 +34,7 @@ export class Writer {
   reset(): void {
     this.#behind = [];
     this.#behindBytes = 0;
+    if (this.#buffer.length > keptBytes) this.#buffer = Buffer.allocUnsafeSlow(initialBytes);
     this.#at = this.#buffer.length;
   }
 
