@@ -91,7 +91,8 @@ function runCargo(): void {
 const stages: Record<string, () => void> = {
   checks: runChecks,
   guest: runCargo,
-  unit: () => runNode(["packages/*/src/**/*.test.ts", "scripts/*.test.ts"], 2),
+  unit: () =>
+    runNode(["packages/*/src/**/*.test.ts", "packages/*/test/**/*.test.ts", "scripts/*.test.ts"], 2),
   e2e: () => runNode(["test/e2e/**/*.test.ts", "test/interop/**/*.test.ts"], 1),
   drivers: () => runNode(["test/drivers/**/*.test.ts"], 1),
   security: () => runNode(["test/security/**/*.test.ts"], 1),
