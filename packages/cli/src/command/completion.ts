@@ -74,7 +74,7 @@ export function zshCompletion(commands: readonly Command[]): string {
       .flatMap((place) => place.choices ?? [])
       .map((choice) => `'${choice}'`);
     const options = optionsOf(command).map(([name, option]) => `'--${name}:${quote(option.summary)}'`);
-    return `    "${path.join(" ")}") words=(${[...subs, ...choices, ...options].join(" ")}) ;;`;
+    return `    "${path.join(" ")}") choices=(${[...subs, ...choices, ...options].join(" ")}) ;;`;
   });
   const top = commands.map(({ name, summary }) => `'${quote(name)}:${quote(summary)}'`);
   return `#compdef caisson
@@ -86,10 +86,10 @@ ${cases.join("\n")}
   esac
 }
 _caisson() {
-  local -a words_before words
+  local -a before choices
   local path_so_far="" word
-  words_before=("\${(@)\${(@)words}[2,CURRENT-1]}")
-  for word in $words_before; do
+  before=("\${(@)words[2,CURRENT-1]}")
+  for word in $before; do
     if [[ $word == -- ]]; then _normal; return; fi
     [[ $word == -* ]] && continue
     if _caisson_words "\${path_so_far:+$path_so_far }$word"; then
@@ -98,8 +98,8 @@ _caisson() {
       break
     fi
   done
-  if [[ -z $path_so_far ]]; then words=(${top.join(" ")}); else _caisson_words "$path_so_far"; fi
-  _describe caisson words || _files
+  if [[ -z $path_so_far ]]; then choices=(${top.join(" ")}); else _caisson_words "$path_so_far"; fi
+  _describe caisson choices || _files
 }
 compdef _caisson caisson
 `;

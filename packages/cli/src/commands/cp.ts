@@ -16,7 +16,7 @@ export const command = defineCommand({
   examples: [
     { line: "caisson cp data.csv work:/tmp/", what: "A file into the sandbox" },
     { line: "caisson cp work:dist ./dist", what: "A directory out of it" },
-    { line: "caisson cp work:/var/log - | tar tv", what: "As a tar stream" },
+    { line: "caisson cp work:src - | tar tv", what: "As a tar stream" },
   ],
   async run(call) {
     const [from, to] = call.positionals as [string, string];

@@ -112,12 +112,11 @@ test("the terminal's size follows", async () => {
 test("signals are forwarded, a second one kills", async () => {
   const cli = new Cli();
   const first = await cli.start(["run", "wait"]);
-  await until(() => [...cli.daemon.processes.values()].flat().length === 1);
-  await new Promise((resolve) => setTimeout(resolve, 5));
+  await until(() => first.io.out === "ready\n");
   first.io.signal("SIGINT");
   assert.equal(await first.done, 130);
   const second = await cli.start(["run", "stubborn"]);
-  await until(() => [...cli.daemon.processes.values()].flat().length === 2);
+  await until(() => second.io.out === "ready\n");
   second.io.signal("SIGTERM");
   second.io.signal("SIGTERM");
   assert.equal(await second.done, 137);
@@ -127,7 +126,7 @@ test("signals are forwarded, a second one kills", async () => {
 test("what was started ends with a caller that vanishes", async () => {
   const cli = new Cli();
   const { io, done } = await cli.start(["run", "wait"]);
-  await until(() => [...cli.daemon.processes.values()].flat().length === 1);
+  await until(() => io.out === "ready\n");
   io.vanish();
   assert.equal(await done, 143);
   const early = await cli.start(["run", "wait"]);

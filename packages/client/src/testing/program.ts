@@ -40,13 +40,15 @@ export const programs: Record<string, Program> = {
     process.write("stdout", encoder.encode(`${process.message.cwd}\n`));
     return 0;
   },
-  /** Runs until a signal ends it; `stubborn` ignores all but SIGKILL. */
+  /** Says `ready`, then runs until a signal ends it; `stubborn` ignores all but SIGKILL. */
   wait: async (process) => {
+    process.write("stdout", encoder.encode("ready\n"));
     await process.killed;
     return 0;
   },
   stubborn: async (process) => {
     process.ignoresSignals = true;
+    process.write("stdout", encoder.encode("ready\n"));
     await process.killed;
     return 0;
   },

@@ -179,7 +179,7 @@ test("a launcher that does not read holds the command line, not memory", async (
 test("what a vanished launcher started ends", async () => {
   using setup = setUp();
   const launcher = setup.launch(open("run", "--", "wait"));
-  await launcher.until(() => [...setup.daemon.processes.values()].flat().length === 1);
+  await launcher.until(() => launcher.text("stdout") === "ready\n");
   launcher.vanish();
   const [process] = [...setup.daemon.processes.values()].flat();
   await launcher.until(() => process!.running === false);
