@@ -5,6 +5,7 @@ import { type Exited, FailureSchema, type GuestControl } from "@caisson/contract
 import { errorOfFailure, LinkCut } from "./failure.ts";
 import { decodeAck, frameType } from "./frame/frame.ts";
 import { type FrameHandler, FrameParser } from "./frame/parser.ts";
+import { receive } from "./frame/shared-read.ts";
 import { FrameWriter } from "./frame/writer.ts";
 import { decodeControl, encodeControl, type GuestMessage, type HostMessage } from "./messages.ts";
 import type { StreamReceiver } from "./stream/receiver.ts";
@@ -53,7 +54,7 @@ export class Connection implements FrameHandler {
     this.#nextStream = nextStream;
     this.writer = new FrameWriter(socket, () => this.close(new LinkViolation("it does not read")));
     const parser = new FrameParser(this);
-    socket.on("data", (chunk: Uint8Array) => {
+    receive(socket, (chunk) => {
       if (this.#closed) return;
       this.heard = true;
       try {

@@ -20,8 +20,9 @@ export interface OutputSink {
    * its `write` resolves, and never passes one whose `write` was rejected. */
   readonly position: number;
   /** Stores a piece; resolves when it is in the file. Called in order, without waiting in between
-   * beyond the link's window; the bytes are the sink's until then. `tag` is 1 for stdout, 2 for stderr.
-   * When it rejects, so must the ones after it: the link pauses and sends again from `position`. */
+   * beyond the link's window. The bytes are only lent: what is not stored when this returns must be
+   * copied. `tag` is 1 for stdout, 2 for stderr. When it rejects, so must the ones after it: the link
+   * pauses and sends again from `position`. */
   write(tag: 1 | 2, bytes: Uint8Array): Promise<void>;
   /** The process has exited and everything it wrote is stored. Told once, possibly before `start` resolves. */
   exited(exit: Exited): void;

@@ -52,7 +52,7 @@ test("pieces of one byte, alternating, in front of a sink that stands still, tak
     await guest.start({ stream: guest.nextStream(), argv: ["pattern", "500000", "1", "1"] }, sink);
     // Answers come behind what was sent before them: most of it is here then.
     for (let i = 0; i < 20; i += 1) await Promise.all([guest.ping(), sleep(20)]);
-    assert.ok(sink.writes <= 32);
+    assert.ok(sink.writes <= 256);
   });
   release();
   await sink.exit;

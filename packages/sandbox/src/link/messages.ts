@@ -31,7 +31,8 @@ export function encodeControl(id: number, message: HostMessage): Uint8Array {
 
 /** A guest's message; what is malformed or out of bounds is a violation. */
 export function decodeControl(payload: Uint8Array): GuestControl {
-  const control = decoded(() => fromBinary(GuestControlSchema, payload));
+  // Fields of bytes are views of what is decoded, and the payload is only lent.
+  const control = decoded(() => fromBinary(GuestControlSchema, new Uint8Array(payload)));
   switch (control.message.case) {
     case "hello":
       checkHello(control.message.value);

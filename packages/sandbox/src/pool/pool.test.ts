@@ -93,9 +93,15 @@ test("steady work does not starve the pool for ever", async () => {
 
 test("a taker gets the launch that is under way instead of waiting behind it", async () => {
   await using h = new Harness({ min: 1 });
+  let release!: () => void;
+  h.driver.hold = new Promise((resolve) => {
+    release = resolve;
+  });
   h.pool.prewarm(h.kind);
   await h.until(() => h.driver.specs.length === 1);
-  const { warm, id } = await h.pool.take(h.kind);
+  const taking = h.pool.take(h.kind);
+  release();
+  const { warm, id } = await taking;
   assert.equal(id, h.driver.specs[0]!.sandboxId);
   assert.equal(warm, false);
 });

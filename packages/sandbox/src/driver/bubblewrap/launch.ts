@@ -5,6 +5,7 @@ import { CaissonError } from "@caisson/contract/errors";
 import type { Ended } from "@caisson/contract/keeper";
 import { connectSocket } from "../../keeper/connect.ts";
 import type { Keeper, Kept } from "../../keeper/index.ts";
+import { openSharedSocket } from "../../link/frame/shared-read.ts";
 import type { Attachment, Launched, LaunchRecord, LaunchSpec, MountSource } from "../driver.ts";
 import { bubblewrapArgv } from "./argv.ts";
 import { bubblewrapMechanisms } from "./mechanisms.ts";
@@ -80,7 +81,7 @@ class BubblewrapSandbox implements Launched {
   }
 
   connect(): Promise<Duplex> {
-    return connectSocket(this.record.socket);
+    return openSharedSocket((onread) => connectSocket(this.record.socket, { onread }));
   }
 
   kill(): Promise<void> {

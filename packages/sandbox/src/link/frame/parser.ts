@@ -1,7 +1,7 @@
 import { LinkViolation } from "../violation.ts";
 import { frameType, headerBytes, maxFrameBytes, maxMessageBytes } from "./frame.ts";
 
-/** What a parser finds, in the order of the bytes. */
+/** What a parser finds, in the order of the bytes, which are valid only during the call. */
 export interface FrameHandler {
   /** A piece of a DATA payload, a view of the received chunk; `left` bytes of the same frame follow. */
   data(stream: number, tag: number, piece: Uint8Array, left: number): void;

@@ -40,10 +40,11 @@ export class PieceQueue {
     return this.#head === this.#entries.length;
   }
 
+  /** Appends a copy of the bytes. */
   push(tag: number, bytes: Uint8Array): void {
     this.#bytes += bytes.length;
     if (bytes.length >= smallBytes) {
-      this.#entries.push({ tag, bytes });
+      this.#entries.push({ tag, bytes: new Uint8Array(bytes) });
       return;
     }
     const last = this.empty ? undefined : this.#entries.at(-1);

@@ -10,8 +10,8 @@ import { Outbound } from "./outbound.ts";
 import { PieceQueue } from "./piece-queue.ts";
 import type { StreamReceiver } from "./receiver.ts";
 
-/** Writes to the sink under way at once. Pieces beyond it are joined, so that a sink that is behind gets fewer. */
-const maxWrites = 32;
+/** Pieces that the sink may have at once. Those beyond are kept and joined here, so that it gets fewer and larger ones. */
+const maxWrites = 256;
 
 /**
  * A process's stream. It outlives connections: its output goes on where the sink stands, its input

@@ -10,6 +10,8 @@ export class FakeDriver implements Driver {
   readonly specs: LaunchSpec[] = [];
   readonly alive = new Map<string, { guest: FakeGuest; die: (reason: string) => Promise<void> }>();
   failing = false;
+  /** Launches wait for it. */
+  hold: Promise<void> | undefined;
   /** Launches under way, and the most there ever were. */
   launching = 0;
   maxLaunching = 0;
@@ -27,6 +29,7 @@ export class FakeDriver implements Driver {
     this.launching += 1;
     this.maxLaunching = Math.max(this.maxLaunching, this.launching);
     try {
+      await this.hold;
       if (this.failing) throw new Error("the fake fails");
       const guest = await new FakeGuest().listen();
       let end!: (reason: string) => void;
