@@ -16,8 +16,5 @@ fn main() {
     let bytes = fs::read(&image).expect("read the descriptor set");
     let mut set = prost_types::FileDescriptorSet::decode(&*bytes).expect("a descriptor set");
     set.file.retain(|file| PACKAGES.contains(&file.package()));
-    prost_build::Config::new()
-        .out_dir(&out)
-        .compile_fds(set)
-        .expect("generate");
+    prost_build::Config::new().out_dir(&out).compile_fds(set).expect("generate");
 }

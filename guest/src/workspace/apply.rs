@@ -118,7 +118,6 @@ impl<'a> Plan<'a> {
             let planned = self.changes.get(parent).and_then(|change| change.new.as_ref());
             match layer::stat_path(&self.place.lower, parent)? {
                 Some(stat) if layer::file_type(&stat) == Type::Directory => {}
-                Some(_) if planned.is_none() => return Ok(false),
                 Some(_) => return Ok(false),
                 None => {
                     self.made.insert(parent.to_vec());

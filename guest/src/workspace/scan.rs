@@ -112,9 +112,9 @@ impl Scan {
         conflict: bool,
     ) -> Result<(), JobError> {
         let (before, after) = (layer::state(lower, name, old)?, layer::state(upper, name, new)?);
-        let kind = if before.r#type != after.r#type || before.target != after.target || before.size != after.size {
-            Kind::Modified
-        } else if layer::file_type(new) == Type::Regular && !compare::same_content((upper, name), (lower, name))? {
+        let looks_other = before.r#type != after.r#type || before.target != after.target || before.size != after.size;
+        let regular = layer::file_type(new) == Type::Regular;
+        let kind = if looks_other || (regular && !compare::same_content((upper, name), (lower, name))?) {
             Kind::Modified
         } else if before.mode != after.mode && layer::file_type(new) != Type::Symlink {
             Kind::Mode

@@ -3,6 +3,12 @@
 
 use super::number::PIDFD_GETFD;
 
+/// libc lacks it for some processors.
+#[cfg(target_arch = "x86_64")]
+const KEXEC_FILE_LOAD: libc::c_long = 320;
+#[cfg(target_arch = "aarch64")]
+const KEXEC_FILE_LOAD: libc::c_long = 294;
+
 /// Reading, stopping or steering other processes; allowed by the group `debug`.
 pub const TRACING: &[i64] =
     &[libc::SYS_ptrace, libc::SYS_process_vm_readv, libc::SYS_process_vm_writev, libc::SYS_kcmp, PIDFD_GETFD];
@@ -56,7 +62,7 @@ pub const MACHINE: &[i64] = &[
     libc::SYS_finit_module,
     libc::SYS_delete_module,
     libc::SYS_kexec_load,
-    libc::SYS_kexec_file_load,
+    KEXEC_FILE_LOAD,
     libc::SYS_reboot,
     libc::SYS_swapon,
     libc::SYS_swapoff,
