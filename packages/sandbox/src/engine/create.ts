@@ -194,9 +194,12 @@ async function becomeReady(
     data: { enforcement: kept.key },
   };
   const changes = [box.put(), ...kept.changes, ...request.remember(box.id)];
-  // Whoever starts a command with the sandbox is acknowledged on the command's record.
-  if (request.sealing) void context.commitSurely([event], changes).then(kept.stored);
-  else {
+  if (request.sealing) {
+    // Whoever starts a command with the sandbox is acknowledged on the command's record; that the sandbox
+    // is ready must then survive the daemon's death, or a later one would end it.
+    void context.commitSurely([event], changes).then(kept.stored);
+    context.store.flush();
+  } else {
     await context.commit([event], changes);
     kept.stored();
   }
