@@ -1,0 +1,31 @@
+// Every shell example of the documents runs, in order, against a fresh daemon and a project of its own.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { documents, whyNotRun } from "./support/documents.ts";
+import { Newcomer } from "./support/newcomer.ts";
+
+/** Written from the command table, each example by itself: cli.test.ts runs those. */
+const elsewhere = ["docs/cli.md"];
+
+const found = documents(["README.md", "CONTRIBUTING.md", "docs/*.md", "packages/*/README.md"]).filter(
+  ({ path }) => !elsewhere.includes(path),
+);
+
+for (const document of found) {
+  const examples = document.fences.filter(({ language }) => ["sh", "bash", "shell"].includes(language));
+  for (const fence of examples) {
+    const skip = whyNotRun(document, fence);
+    if (skip) test(`${document.path}:${fence.line} is left out`, { skip }, () => {});
+  }
+  const run = examples.filter((fence) => fence.note === "");
+  if (run.length === 0) continue;
+  test(`the examples of ${document.path} run`, async () => {
+    await using newcomer = await Newcomer.arrive();
+    for (const fence of run) newcomer.run(fence.text);
+  });
+}
+
+test("the README's first command prints what it says", async () => {
+  await using newcomer = await Newcomer.arrive();
+  assert.equal(newcomer.run("./caisson run -- echo hello"), "hello\n");
+});
