@@ -1,6 +1,7 @@
 // What a sealed command costs, beside what an unsealed one does. Run from a project of 1,000 files.
-import { createHash } from "node:crypto";
+
 import { execFileSync, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,7 +21,10 @@ const daemon = await startDaemon();
 const { client } = daemon;
 const workspace = { dir: project, mode: "overlay" } as const;
 const bwrap = plainBubblewrap(["true"]);
-const caisson = (...args: string[]) => () => run([launcher, ...args], { env: daemon.env });
+const caisson =
+  (...args: string[]) =>
+  () =>
+    run([launcher, ...args], { env: daemon.env });
 
 await commandLine();
 await throughSdk();
@@ -57,7 +61,15 @@ async function commandLine(): Promise<void> {
   const versus = "plain bwrap";
   const base = median(times.bwrap);
   const ours = median(times.run);
-  report.add({ what: "caisson run -- true, pool warm, one every 50 ms, p50", value: ours, unit: "ms", versus, ratio: ours / base, want: "<=", target: 1.0 });
+  report.add({
+    what: "caisson run -- true, pool warm, one every 50 ms, p50",
+    value: ours,
+    unit: "ms",
+    versus,
+    ratio: ours / base,
+    want: "<=",
+    target: 1.0,
+  });
   for (const [name, peer, target] of [
     ["codex sandbox", codexSandbox(["true"]), 0.1],
     ["srt", srt(["true"]), 0.03],
@@ -72,17 +84,34 @@ async function commandLine(): Promise<void> {
       quick ? 5 : 20,
       { pauseMs: 50, warmup: 1 },
     );
-    report.add({ what: `caisson run -- true beside ${name}`, value: median(beside.run), unit: "ms", versus: name, ratio: median(beside.run) / median(beside.peer), want: "<=", target });
+    report.add({
+      what: `caisson run -- true beside ${name}`,
+      value: median(beside.run),
+      unit: "ms",
+      versus: name,
+      ratio: median(beside.run) / median(beside.peer),
+      want: "<=",
+      target,
+    });
   }
   const engine = docker();
   if ("missing" in engine) progress(`not compared with docker: ${engine.missing}`);
   else {
     const beside = await interleave(
-      { peer: () => run(["docker", "run", "--rm", "--network=none", engine.image, "true"]), run: caisson("run", "--", "true") },
+      {
+        peer: () => run(["docker", "run", "--rm", "--network=none", engine.image, "true"]),
+        run: caisson("run", "--", "true"),
+      },
       quick ? 3 : 10,
       { warmup: 1 },
     );
-    report.add({ what: "caisson run -- true beside docker run", value: median(beside.run), unit: "ms", versus: "docker run --rm", ratio: median(beside.run) / median(beside.peer) });
+    report.add({
+      what: "caisson run -- true beside docker run",
+      value: median(beside.run),
+      unit: "ms",
+      versus: "docker run --rm",
+      ratio: median(beside.run) / median(beside.peer),
+    });
   }
   const backToBack: number[] = [];
   const plain: number[] = [];
@@ -90,8 +119,24 @@ async function commandLine(): Promise<void> {
     for (let j = 0; j < 10; j++) backToBack.push(await timed(caisson("run", "--", "true")));
     for (let j = 0; j < 10; j++) plain.push(await timed(() => run(bwrap)));
   }
-  report.add({ what: "caisson run -- true, back to back, mean", value: mean(backToBack), unit: "ms", versus, ratio: mean(backToBack) / mean(plain), want: "<=", target: 3 });
-  report.add({ what: "caisson exec BOX -- true, p50", value: median(times.exec), unit: "ms", versus, ratio: median(times.exec) / base, want: "<=", target: 0.7 });
+  report.add({
+    what: "caisson run -- true, back to back, mean",
+    value: mean(backToBack),
+    unit: "ms",
+    versus,
+    ratio: mean(backToBack) / mean(plain),
+    want: "<=",
+    target: 3,
+  });
+  report.add({
+    what: "caisson exec BOX -- true, p50",
+    value: median(times.exec),
+    unit: "ms",
+    versus,
+    ratio: median(times.exec) / base,
+    want: "<=",
+    target: 0.7,
+  });
   await box.delete();
 }
 
@@ -104,7 +149,9 @@ async function timed(subject: () => Promise<void>): Promise<number> {
 /** Times bare spawns in a fresh Node process, where nothing else has grown its memory. */
 async function bareSpawns(count: number, atOnce: number): Promise<{ p50: number; perSecond: number }> {
   const script = join(import.meta.dirname, "support/bare-spawns.ts");
-  const printed = execFileSync(process.execPath, [script, String(count), String(atOnce)], { encoding: "utf8" });
+  const printed = execFileSync(process.execPath, [script, String(count), String(atOnce)], {
+    encoding: "utf8",
+  });
   return JSON.parse(printed);
 }
 
@@ -119,7 +166,15 @@ async function throughSdk(): Promise<void> {
     for (let i = 0; i < rounds; i++) times.push(await timed(async () => void (await box.run(["/bin/true"]))));
     ours.push(median(times));
   }
-  report.add({ what: "warm exec of /bin/true through the SDK, p50", value: median(ours), unit: "ms", versus: "child_process.spawn", ratio: median(ours) / median(bare), want: "<=", target: 1.0 });
+  report.add({
+    what: "warm exec of /bin/true through the SDK, p50",
+    value: median(ours),
+    unit: "ms",
+    versus: "child_process.spawn",
+    ratio: median(ours) / median(bare),
+    want: "<=",
+    target: 1.0,
+  });
 
   const content = Buffer.alloc(1 << 20, 7);
   const times = await interleave(
@@ -133,7 +188,14 @@ async function throughSdk(): Promise<void> {
     rounds,
   );
   const [alone, both] = [median(times.exec), median(times.both)];
-  report.add({ what: "write a 1 MiB file, then exec: less exec alone × 1.5", value: both - 1.5 * alone, unit: "ms", want: "<=", target: 3, note: `${both.toFixed(2)} ms, exec alone ${alone.toFixed(2)} ms` });
+  report.add({
+    what: "write a 1 MiB file, then exec: less exec alone × 1.5",
+    value: both - 1.5 * alone,
+    unit: "ms",
+    want: "<=",
+    target: 3,
+    note: `${both.toFixed(2)} ms, exec alone ${alone.toFixed(2)} ms`,
+  });
   await box.delete();
 
   const cold = await startDaemon({ CAISSON_POOL_MAX: "0" });
@@ -148,7 +210,15 @@ async function throughSdk(): Promise<void> {
     },
     quick ? 15 : 50,
   );
-  report.add({ what: "create + first exec + delete through the SDK without the pool, p50", value: median(life.ours), unit: "ms", versus: "plain bwrap", ratio: median(life.ours) / median(life.bwrap), want: "<=", target: 3 });
+  report.add({
+    what: "create + first exec + delete through the SDK without the pool, p50",
+    value: median(life.ours),
+    unit: "ms",
+    versus: "plain bwrap",
+    ratio: median(life.ours) / median(life.bwrap),
+    want: "<=",
+    target: 3,
+  });
   await cold.stop();
 }
 
@@ -169,7 +239,15 @@ async function parallel(): Promise<void> {
     rate = count / ((performance.now() - began) / 1000);
     ratios.push(rate / bare.perSecond);
   }
-  report.add({ what: "execs per second, 8 at once", value: rate, unit: "per s", versus: "bare spawns, 8 at once", ratio: median(ratios), want: ">=", target: 0.6 });
+  report.add({
+    what: "execs per second, 8 at once",
+    value: rate,
+    unit: "per s",
+    versus: "bare spawns, 8 at once",
+    ratio: median(ratios),
+    want: ">=",
+    target: 0.6,
+  });
   await box.delete();
 }
 
@@ -197,14 +275,27 @@ async function output(): Promise<void> {
       }),
   );
   const right = hash.digest("hex") === expected.digest("hex");
-  report.add({ what: `stdout of ${bytes >> 20} MiB to the SDK, checked by hash`, value: bytes / 2 ** 20 / (sealed / 1000), unit: "MiB/s", versus: "a plain pipe", ratio: plain / sealed, want: ">=", target: 0.3, note: right ? "contents right" : "CONTENTS WRONG" });
+  report.add({
+    what: `stdout of ${bytes >> 20} MiB to the SDK, checked by hash`,
+    value: bytes / 2 ** 20 / (sealed / 1000),
+    unit: "MiB/s",
+    versus: "a plain pipe",
+    ratio: plain / sealed,
+    want: ">=",
+    target: 0.3,
+    note: right ? "contents right" : "CONTENTS WRONG",
+  });
   report.add({ what: "growth of the daemon meanwhile", value: grown, unit: "MB", want: "<=", target: 64 });
   await box.delete();
 }
 
 /** Proportional memory of a sandbox: every process below its outer one. */
 function proportionalMb(pid: number): number {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean).map(Number);
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8")
+    .trim()
+    .split(" ")
+    .filter(Boolean)
+    .map(Number);
   const own = Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "utf8"))![1]) / 1024;
   return own + children.reduce((sum, child) => sum + proportionalMb(child), 0);
 }
@@ -215,7 +306,8 @@ function outerProcesses(): number[] {
     .filter((pid) => {
       try {
         const parent = /^PPid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1];
-        return readFileSync(`/proc/${pid}/cmdline`, "utf8").startsWith("bwrap\0") || readFileSync(`/proc/${pid}/comm`, "utf8") === "bwrap\n"
+        return readFileSync(`/proc/${pid}/cmdline`, "utf8").startsWith("bwrap\0") ||
+          readFileSync(`/proc/${pid}/comm`, "utf8") === "bwrap\n"
           ? parent !== undefined
           : false;
       } catch {
@@ -240,7 +332,13 @@ async function memory(): Promise<void> {
       return 0;
     }
   });
-  report.add({ what: "idle sandbox, proportional memory of all its processes", value: median(sizes), unit: "MB", want: "<=", target: 4 });
+  report.add({
+    what: "idle sandbox, proportional memory of all its processes",
+    value: median(sizes),
+    unit: "MB",
+    want: "<=",
+    target: 4,
+  });
   await Promise.all(boxes.map((box) => box.delete()));
 }
 
@@ -248,11 +346,30 @@ async function many(): Promise<void> {
   const count = quick ? 60 : 300;
   const boxes: Awaited<ReturnType<typeof client.create>>[] = [];
   const times: number[] = [];
-  for (let i = 0; i < count; i++) times.push(await timed(async () => void boxes.push(await client.create({ workspace }))));
+  for (let i = 0; i < count; i++)
+    times.push(await timed(async () => void boxes.push(await client.create({ workspace }))));
   let failures = 0;
-  for (const box of boxes) if ((await box.run(["/bin/echo", box.id])).stdout.text.trim() !== box.id) failures++;
-  report.add({ what: `${count} sandboxes alive, each answers an exec: failures`, value: failures, unit: "failures", want: "<=", target: 0 });
-  const [first, last] = [median(times.slice(0, Math.ceil(count / 10))), median(times.slice(-Math.ceil(count / 10)))];
-  report.add({ what: `cost of one more sandbox, the last tenth of ${count}`, value: last, unit: "ms", versus: "the first tenth", ratio: last / first, want: "<=", target: 1.5 });
+  for (const box of boxes)
+    if ((await box.run(["/bin/echo", box.id])).stdout.text.trim() !== box.id) failures++;
+  report.add({
+    what: `${count} sandboxes alive, each answers an exec: failures`,
+    value: failures,
+    unit: "failures",
+    want: "<=",
+    target: 0,
+  });
+  const [first, last] = [
+    median(times.slice(0, Math.ceil(count / 10))),
+    median(times.slice(-Math.ceil(count / 10))),
+  ];
+  report.add({
+    what: `cost of one more sandbox, the last tenth of ${count}`,
+    value: last,
+    unit: "ms",
+    versus: "the first tenth",
+    ratio: last / first,
+    want: "<=",
+    target: 1.5,
+  });
   for (const box of boxes) await box.delete();
 }

@@ -13,7 +13,7 @@ export interface Check {
 
 export const checks: Check[] = [
   { name: "types", command: "tsc", args: ["-p", "."] },
-  { name: "lint and format", command: "biome", args: ["ci", "."] },
+  { name: "lint and format", command: "biome", args: ["ci", "--colors=off", "."] },
   { name: "layers", command: "node", args: ["scripts/layers.ts"] },
   { name: "contract", command: "node", args: ["scripts/contract.ts"] },
   { name: "rust format", command: "cargo", args: ["fmt", "--check"], cwd: "guest" },

@@ -26,10 +26,14 @@ function run(command: string, args: string[], env: Record<string, string> = {}):
 function build(cpu: Cpu): string {
   const { target } = platforms[cpu];
   run("rustup", ["target", "add", target]);
-  run("cargo", ["build", "--release", "--locked", "--manifest-path", "guest/Cargo.toml", "--target", target], {
-    RUSTFLAGS: "-C linker=rust-lld -C target-feature=+crt-static",
-    CARGO_TARGET_DIR: join(root, "guest/target"),
-  });
+  run(
+    "cargo",
+    ["build", "--release", "--locked", "--manifest-path", "guest/Cargo.toml", "--target", target],
+    {
+      RUSTFLAGS: "-C linker=rust-lld -C target-feature=+crt-static",
+      CARGO_TARGET_DIR: join(root, "guest/target"),
+    },
+  );
   return join(root, "guest/target", target, "release/caisson-guest");
 }
 

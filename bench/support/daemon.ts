@@ -23,7 +23,12 @@ export interface BenchDaemon {
 export async function startDaemon(env: Record<string, string> = {}): Promise<BenchDaemon> {
   const home = mkdtempSync(join(tmpdir(), "caisson-bench-"));
   const socket = join(home, "run/daemon.sock");
-  const all = { ...(process.env as Record<string, string>), CAISSON_HOME: home, CAISSON_LISTEN_TCP: "127.0.0.1:0", ...env };
+  const all = {
+    ...(process.env as Record<string, string>),
+    CAISSON_HOME: home,
+    CAISSON_LISTEN_TCP: "127.0.0.1:0",
+    ...env,
+  };
   const began = performance.now();
   const child = spawn(process.execPath, [join(root, "packages/daemon/src/main.ts")], {
     env: all,

@@ -35,16 +35,22 @@ function installed(name: string, version: string, bin: string): string | undefin
   const path = join(peersDir, "node_modules/.bin", bin);
   if (existsSync(path)) return path;
   mkdirSync(peersDir, { recursive: true });
-  if (!existsSync(join(peersDir, "package.json"))) writeFileSync(join(peersDir, "package.json"), '{"private":true}');
+  if (!existsSync(join(peersDir, "package.json")))
+    writeFileSync(join(peersDir, "package.json"), '{"private":true}');
   progress(`installing ${name} to compare with …`);
-  spawnSync("npm", ["install", "--no-audit", "--no-fund", "--save-exact", `${name}@${version}`], { cwd: peersDir });
+  spawnSync("npm", ["install", "--no-audit", "--no-fund", "--save-exact", `${name}@${version}`], {
+    cwd: peersDir,
+  });
   return existsSync(path) ? path : undefined;
 }
 
 export function codexSandbox(command: string[]): Peer {
   const codex = installed("@openai/codex", "latest", "codex");
   if (!codex) return { missing: "@openai/codex could not be installed from npm" };
-  return works({ argv: [codex, "sandbox", "--", ...command], env: { CODEX_HOME: join(peersDir, "codex-home") } });
+  return works({
+    argv: [codex, "sandbox", "--", ...command],
+    env: { CODEX_HOME: join(peersDir, "codex-home") },
+  });
 }
 
 export function srt(command: string[]): Peer {
@@ -66,10 +72,14 @@ function works(peer: { argv: string[]; env?: Record<string, string> }): Peer {
 
 /** A container engine that answers, and an image to run. */
 export function docker(): { image: string } | { missing: string } {
-  if (spawnSync("docker", ["info"], { timeout: 20_000 }).status !== 0) return { missing: "no Docker engine is running" };
+  if (spawnSync("docker", ["info"], { timeout: 20_000 }).status !== 0)
+    return { missing: "no Docker engine is running" };
   const image = "caisson-bench";
   if (spawnSync("docker", ["image", "inspect", image]).status !== 0) {
-    const made = spawnSync("sh", ["-c", `tar -C / -c bin lib lib64 usr/bin/true usr/lib/x86_64-linux-gnu | docker import - ${image}`]);
+    const made = spawnSync("sh", [
+      "-c",
+      `tar -C / -c bin lib lib64 usr/bin/true usr/lib/x86_64-linux-gnu | docker import - ${image}`,
+    ]);
     if (made.status !== 0) return { missing: "no image could be made" };
   }
   return { image };

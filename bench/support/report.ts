@@ -23,7 +23,11 @@ export class Report {
 
   /** Adds a row and judges it: the ratio where there is one, the value otherwise. */
   add(row: Row): void {
-    const judged = { ...row, value: round(row.value), ...(row.ratio !== undefined && { ratio: round(row.ratio) }) };
+    const judged = {
+      ...row,
+      value: round(row.value),
+      ...(row.ratio !== undefined && { ratio: round(row.ratio) }),
+    };
     if (row.want && row.target !== undefined) {
       const number = row.ratio ?? row.value;
       judged.met = row.want === "<=" ? number <= row.target : number >= row.target;
