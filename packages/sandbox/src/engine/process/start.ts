@@ -62,7 +62,7 @@ export async function startProcess(
     await recorded;
     return proc;
   } catch (error) {
-    await dropProcess(context, proc, error, call);
+    await dropProcess(context, proc, { error, remembered, actor: call.actor });
     throw error;
   }
 }
@@ -140,12 +140,11 @@ async function endRun(context: EngineContext, box: Box, recorded: Promise<void>)
   await endBox(context, box, "run_finished", "", "daemon");
 }
 
-/** The command could not be started: nothing of it stays but an event. */
+/** The command could not be started: nothing of it stays but an event, so that the same call may try again. */
 async function dropProcess(
   context: EngineContext,
   proc: Proc,
-  error: unknown,
-  call: CallContext,
+  failed: { error: unknown; remembered: StateChange[]; actor: string },
 ): Promise<void> {
   // The sandbox has ended meanwhile and has told of it.
   if (proc.record.exit) return;
@@ -156,15 +155,18 @@ async function dropProcess(
     [
       {
         type: "process.failed",
-        actor: call.actor,
+        actor: failed.actor,
         sandboxId: proc.box.id,
         processId: proc.id,
-        data: { code: CaissonError.from(error).code, executable: proc.record.argv[0] ?? "" },
+        data: { code: CaissonError.from(failed.error).code, executable: proc.record.argv[0] ?? "" },
       },
     ],
     [
       { remove: kinds.process, key: proc.key },
       { remove: kinds.stdin, key: proc.key },
+      ...failed.remembered.flatMap((change) =>
+        "put" in change ? [{ remove: change.put, key: change.key }] : [],
+      ),
     ],
   );
 }

@@ -8,6 +8,17 @@ export interface CgroupUsage {
   cpuUs: number | undefined;
 }
 
+/**
+ * Processes of ours in a sandbox's group, beside its own. The guest holds commands to the bound itself;
+ * with the group a little above it, a full sandbox can still be worked in.
+ */
+const guestProcesses = 16;
+
+/** What a group's number of processes is bounded to. */
+export function pidsMax(limits: LimitValues): number | "max" {
+  return limits.pids ? limits.pids + guestProcesses : "max";
+}
+
 /** The control group of one sandbox. */
 export interface Cgroup {
   /** Files to which a process's number is written to make it join. */

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { LimitValues } from "../values.ts";
-import type { Cgroup, Cgroups, CgroupUsage } from "./cgroup.ts";
+import { type Cgroup, type Cgroups, type CgroupUsage, pidsMax } from "./cgroup.ts";
 import { listDirectories, readField, readNumber, removeGroup, removeIfEmpty, writeValue } from "./files.ts";
 
 const controllers = ["memory", "pids", "cpu"] as const;
@@ -76,7 +76,7 @@ class CgroupV1 implements Cgroup {
       if (existsSync(swap)) writeValue(swap, bytes);
     }
     const pids = this.#paths.get("pids");
-    if (pids) writeValue(join(pids, "pids.max"), limits.pids || "max");
+    if (pids) writeValue(join(pids, "pids.max"), pidsMax(limits));
     const cpu = this.#paths.get("cpu");
     if (cpu && limits.cpuMillis) {
       writeValue(join(cpu, "cpu.cfs_period_us"), periodUs);

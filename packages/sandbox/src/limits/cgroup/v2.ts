@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { LimitValues } from "../values.ts";
-import type { Cgroup, Cgroups, CgroupUsage } from "./cgroup.ts";
+import { type Cgroup, type Cgroups, type CgroupUsage, pidsMax } from "./cgroup.ts";
 import {
   canWrite,
   listDirectories,
@@ -104,7 +104,7 @@ class CgroupV2 implements Cgroup {
   configure(limits: LimitValues): void {
     this.#set("memory.max", limits.memoryBytes || "max");
     this.#set("memory.swap.max", limits.memoryBytes ? 0 : "max");
-    this.#set("pids.max", limits.pids || "max");
+    this.#set("pids.max", pidsMax(limits));
     const quota = limits.cpuMillis ? Math.ceil((limits.cpuMillis * periodUs) / 1000) : "max";
     this.#set("cpu.max", `${quota} ${periodUs}`);
   }
