@@ -56,14 +56,18 @@ test("the map of ARCHITECTURE.md has every package, and every package tells what
   }
 });
 
-/** Relative to the repository, or somewhere below the document's own directory, as its text says. */
+/** From the repository's root; or, shortened as texts do, somewhere in what the document is about. */
 function isThere(document: Document, path: string): boolean {
   const wanted = path.replace(/\/$/, "");
   if (existsSync(join(root, wanted))) return true;
-  const below = document.path.startsWith("docs/") ? ["guest/src/wall"] : [dirname(document.path)];
-  return below.some((dir) =>
-    files.some((file) => file.startsWith(`${dir}/`) && `/${file}/`.includes(`/${wanted}/`)),
-  );
+  const below = subject(document.path);
+  return files.some((file) => file.startsWith(below) && `/${file}/`.includes(`/${wanted}/`));
+}
+
+function subject(path: string): string {
+  if (path === "docs/wall.md") return "guest/src/wall/";
+  if (path === "ARCHITECTURE.md") return "";
+  return path.startsWith("packages/") ? `${path.split("/").slice(0, 2).join("/")}/` : `${dirname(path)}/`;
 }
 
 /** `a/{b,c}` is two. */
