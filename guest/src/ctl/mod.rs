@@ -2,6 +2,7 @@
 
 mod info;
 mod json;
+pub mod note;
 
 use std::{ffi::OsString, process::ExitCode};
 

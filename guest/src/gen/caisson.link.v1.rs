@@ -234,6 +234,24 @@ pub struct Seal {
     /// Mechanisms that must hold or sealing fails, by their names in the enforcement report.
     #[prost(string, repeated, tag = "15")]
     pub required: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// What `caisson-ctl info` tells inside, beside what the guest itself holds.
+    #[prost(message, optional, tag = "16")]
+    pub description: ::core::option::Option<Description>,
+}
+/// A sandbox as whoever works in it may know it.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Description {
+    #[prost(string, tag = "1")]
+    pub id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub tier: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub driver: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub profile: ::prost::alloc::string::String,
+    /// What holds from outside.
+    #[prost(message, repeated, tag = "5")]
+    pub holds: ::prost::alloc::vec::Vec<Hold>,
 }
 /// One descriptor from the broker and where it goes.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

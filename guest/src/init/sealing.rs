@@ -9,6 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{calls::answer, failure::failure, guest::Guest, world::World};
 use crate::{
+    ctl::note,
     proto::link::{Failure, Hold, Seal, Sealed, guest_control::Message},
     wall::SealError,
 };
@@ -122,7 +123,7 @@ impl Guest {
         keep.push(self.calls.wake.as_fd().as_raw_fd());
         keep.extend(self.link.as_ref().map(|link| link.fd.as_raw_fd()));
         match (self.hooks.seal)(&request.seal, mounts, &keep) {
-            Ok(holds) => match self.enter_world(&request.seal) {
+            Ok(holds) => match self.enter_world(&request.seal, &holds) {
                 Ok(()) => self.answer(request.id, Ok(Message::Sealed(Sealed { holds }))),
                 Err(errno) => {
                     let message = format!("/dev/null: {errno}");
@@ -134,7 +135,9 @@ impl Guest {
     }
 
     /// From now on commands can be started.
-    fn enter_world(&mut self, seal: &Seal) -> rustix::io::Result<()> {
+    fn enter_world(&mut self, seal: &Seal, holds: &[Hold]) -> rustix::io::Result<()> {
+        // For people and agents inside; nothing depends on it.
+        let _ = note::write(seal.description.as_ref(), holds);
         self.wall = Wall::Closed(Box::new(World::new(seal, &self.open_files)?));
         Ok(())
     }

@@ -1,10 +1,11 @@
-import { CaissonError, type CallContext, SandboxState } from "@caisson/contract";
+import { CaissonError, type CallContext, MechanismState, SandboxState } from "@caisson/contract";
 import type { Sealed } from "@caisson/contract/link";
 import type { StateChange } from "@caisson/store";
 import { chooseDriver } from "../driver/choose.ts";
 import { sameBounds } from "../limits/index.ts";
 import type { SealInit } from "../link/guest.ts";
 import { newSandboxId } from "../pool/sandbox-id.ts";
+import { tierName } from "../profiles/index.ts";
 import { preparedLimits } from "../profiles/index.ts";
 import { Box } from "./box.ts";
 import type { EngineContext } from "./context.ts";
@@ -225,6 +226,18 @@ function sealOf(box: Box, plan: SandboxPlan, mounts: NonNullable<SealInit["mount
     allowWrite: plan.profile.allowWrite.map(expand),
     rlimits: { openFiles: BigInt(plan.limits.openFiles), processes: BigInt(plan.limits.pids) },
     required: [],
+    description: {
+      id: box.id,
+      tier: tierName(box.record.tier),
+      driver: box.record.driver,
+      profile: box.record.profile,
+      holds: box.launched!.mechanisms().map(({ name, state, by, detail }) => ({
+        name,
+        enforced: state === MechanismState.ENFORCED,
+        by,
+        detail,
+      })),
+    },
   };
 }
 

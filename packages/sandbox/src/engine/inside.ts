@@ -7,7 +7,7 @@ export const inside = {
   uid: 1000,
   gid: 1000,
   home: "/home/agent",
-  path: "/home/agent/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+  path: "/home/agent/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/caisson/bin",
 } as const;
 
 /** A host's name may not hold the underscore of a sandbox's id. */

@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file caisson/link/v1/link.proto.
  */
 export const file_caisson_link_v1_link: GenFile = /*@__PURE__*/
-  fileDesc("ChpjYWlzc29uL2xpbmsvdjEvbGluay5wcm90bxIPY2Fpc3Nvbi5saW5rLnYxIvoDCgtIb3N0Q29udHJvbBIKCgJpZBgBIAEoDRIrCgVoZWxsbxgCIAEoCzIaLmNhaXNzb24ubGluay52MS5Ib3N0SGVsbG9IABIlCgRwaW5nGAMgASgLMhUuY2Fpc3Nvbi5saW5rLnYxLlBpbmdIABIpCgZtb3VudHMYBCABKAsyFy5jYWlzc29uLmxpbmsudjEuTW91bnRzSAASJQoEc2VhbBgFIAEoCzIVLmNhaXNzb24ubGluay52MS5TZWFsSAASJwoFc3RhcnQYBiABKAsyFi5jYWlzc29uLmxpbmsudjEuU3RhcnRIABIpCgZzaWduYWwYByABKAsyFy5jYWlzc29uLmxpbmsudjEuU2lnbmFsSAASKQoGcmVzaXplGAggASgLMhcuY2Fpc3Nvbi5saW5rLnYxLlJlc2l6ZUgAEikKBmZvcmdldBgJIAEoCzIXLmNhaXNzb24ubGluay52MS5Gb3JnZXRIABIpCgRmaWxlGAogASgLMhkuY2Fpc3Nvbi5saW5rLnYxLkZpbGVDYWxsSAASKgoFdXNhZ2UYCyABKAsyGS5jYWlzc29uLmxpbmsudjEuR2V0VXNhZ2VIABItCghzaHV0ZG93bhgMIAEoCzIZLmNhaXNzb24ubGluay52MS5TaHV0ZG93bkgAQgkKB21lc3NhZ2UiqgMKDEd1ZXN0Q29udHJvbBIKCgJpZBgBIAEoDRIpCgdmYWlsdXJlGAIgASgLMhguY2Fpc3Nvbi5saW5rLnYxLkZhaWx1cmUSLAoFaGVsbG8YAyABKAsyGy5jYWlzc29uLmxpbmsudjEuR3Vlc3RIZWxsb0gAEiUKBHBvbmcYBCABKAsyFS5jYWlzc29uLmxpbmsudjEuUG9uZ0gAEikKBnNlYWxlZBgFIAEoCzIXLmNhaXNzb24ubGluay52MS5TZWFsZWRIABIrCgdzdGFydGVkGAYgASgLMhguY2Fpc3Nvbi5saW5rLnYxLlN0YXJ0ZWRIABIpCgZleGl0ZWQYByABKAsyFy5jYWlzc29uLmxpbmsudjEuRXhpdGVkSAASKgoEZmlsZRgIIAEoCzIaLmNhaXNzb24ubGluay52MS5GaWxlUmVwbHlIABItCgV1c2FnZRgJIAEoCzIcLmNhaXNzb24ubGluay52MS5Vc2FnZVJlcG9ydEgAEiUKBGRvbmUYCiABKAsyFS5jYWlzc29uLmxpbmsudjEuRG9uZUgAQgkKB21lc3NhZ2UiNwoHRmFpbHVyZRIMCgRjb2RlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDQoFZXJybm8YAyABKA0iBgoERG9uZSK8AQoJSG9zdEhlbGxvEi0KBHJvbGUYASABKA4yHy5jYWlzc29uLmxpbmsudjEuSG9zdEhlbGxvLlJvbGUSDwoHdmVyc2lvbhgCIAEoDRIxCghyZWNlaXZlZBgDIAMoCzIfLmNhaXNzb24ubGluay52MS5TdHJlYW1Qb3NpdGlvbiI8CgRSb2xlEhQKEFJPTEVfVU5TUEVDSUZJRUQQABINCglST0xFX0hPU1QQARIPCgtST0xFX0JST0tFUhACIjIKDlN0cmVhbVBvc2l0aW9uEg4KBnN0cmVhbRgBIAEoDRIQCghwb3NpdGlvbhgCIAEoBCKTAQoKR3Vlc3RIZWxsbxIPCgd2ZXJzaW9uGAEgASgNEg0KBWJ1aWxkGAIgASgJEg4KBnNlYWxlZBgDIAEoCBIOCgZ3aW5kb3cYBCABKA0SMAoJcHJvY2Vzc2VzGAUgAygLMh0uY2Fpc3Nvbi5saW5rLnYxLlByb2Nlc3NTdGF0ZRITCgtuZXh0X3N0cmVhbRgGIAEoDSKEAQoMUHJvY2Vzc1N0YXRlEg4KBnN0cmVhbRgBIAEoDRInCgZleGl0ZWQYAiABKAsyFy5jYWlzc29uLmxpbmsudjEuRXhpdGVkEhYKDmZpcnN0X3Bvc2l0aW9uGAMgASgEEhYKDnN0ZGluX3Bvc2l0aW9uGAQgASgEEgsKA3BpZBgFIAEoDSIVCgRQaW5nEg0KBXRva2VuGAEgASgEIigKBFBvbmcSDQoFdG9rZW4YASABKAQSEQoJcHJvY2Vzc2VzGAIgASgNIhcKBk1vdW50cxINCgVjb3VudBgBIAEoDSK2AgoEU2VhbBImCgZtb3VudHMYASADKAsyFi5jYWlzc29uLmxpbmsudjEuTW91bnQSEAoIaG9zdG5hbWUYAiABKAkSCwoDdWlkGAMgASgNEgsKA2dpZBgEIAEoDRIMCgR1c2VyGAUgASgJEgwKBGhvbWUYBiABKAkSDwoHd29ya2RpchgHIAEoCRILCgNlbnYYCCADKAkSEwoLdG1wZnNfYnl0ZXMYCSABKAQSFAoMdG1wZnNfaW5vZGVzGAogASgEEhAKCHN5c2NhbGxzGAsgAygJEhEKCWRlbnlfcmVhZBgMIAMoCRITCgthbGxvd193cml0ZRgNIAMoCRIpCgdybGltaXRzGA4gASgLMhguY2Fpc3Nvbi5saW5rLnYxLlJsaW1pdHMSEAoIcmVxdWlyZWQYDyADKAki0AEKBU1vdW50EikKBGtpbmQYASABKA4yGy5jYWlzc29uLmxpbmsudjEuTW91bnQuS2luZBIMCgRwYXRoGAIgASgJEhEKCXJlYWRfb25seRgDIAEoCBIOCgZkZXZpY2UYBCABKAQSDQoFaW5vZGUYBSABKAQSDwoHaXNfZmlsZRgGIAEoCCJLCgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABINCglLSU5EX0JJTkQQARIOCgpLSU5EX0xPV0VSEAISDgoKS0lORF9VUFBFUhADIkMKB1JsaW1pdHMSEgoKb3Blbl9maWxlcxgBIAEoBBIRCglwcm9jZXNzZXMYAiABKAQSEQoJZmlsZV9zaXplGAMgASgEIi4KBlNlYWxlZBIkCgVob2xkcxgBIAMoCzIVLmNhaXNzb24ubGluay52MS5Ib2xkIkIKBEhvbGQSDAoEbmFtZRgBIAEoCRIQCghlbmZvcmNlZBgCIAEoCBIKCgJieRgDIAEoCRIOCgZkZXRhaWwYBCABKAkirQEKBVN0YXJ0Eg4KBnN0cmVhbRgBIAEoDRIMCgRhcmd2GAIgAygJEgsKA2N3ZBgDIAEoCRILCgNlbnYYBCADKAkSDQoFc3RkaW4YBSABKAgSKQoIdGVybWluYWwYBiABKAsyFy5jYWlzc29uLmxpbmsudjEuV2luZG93EhIKCnRpbWVvdXRfbXMYByABKAQSEAoIZ3JhY2VfbXMYCCABKAQSDAoEcm9vdBgJIAEoCCInCgZXaW5kb3cSDwoHY29sdW1ucxgBIAEoDRIMCgRyb3dzGAIgASgNIhYKB1N0YXJ0ZWQSCwoDcGlkGAEgASgNIsEBCgZFeGl0ZWQSDgoGc3RyZWFtGAEgASgNEgwKBGNvZGUYAiABKAUSDgoGc2lnbmFsGAMgASgNEhEKCXRpbWVkX291dBgEIAEoCBIPCgd1c2VyX3VzGAUgASgEEhEKCXN5c3RlbV91cxgGIAEoBBIVCg1tYXhfcnNzX2J5dGVzGAcgASgEEhMKC2R1cmF0aW9uX3VzGAggASgEEhAKCHBvc2l0aW9uGAkgASgEEhQKDGxlZnRfcnVubmluZxgKIAEoDSI2CgZTaWduYWwSDgoGc3RyZWFtGAEgASgNEg4KBnNpZ25hbBgCIAEoDRIMCgR0cmVlGAMgASgIIjcKBlJlc2l6ZRIOCgZzdHJlYW0YASABKA0SDwoHY29sdW1ucxgCIAEoDRIMCgRyb3dzGAMgASgNIhgKBkZvcmdldBIOCgZzdHJlYW0YASABKA0iCgoIU2h1dGRvd24iCgoIR2V0VXNhZ2UiVwoLVXNhZ2VSZXBvcnQSEQoJcHJvY2Vzc2VzGAEgASgNEhEKCXJzc19ieXRlcxgCIAEoBBIOCgZjcHVfdXMYAyABKAQSEgoKZGlza19ieXRlcxgEIAEoBCLOAwoIRmlsZUNhbGwSKQoEc3RhdBgBIAEoCzIZLmNhaXNzb24ubGluay52MS5TdGF0Q2FsbEgAEikKBHJlYWQYAiABKAsyGS5jYWlzc29uLmxpbmsudjEuUmVhZENhbGxIABIrCgV3cml0ZRgDIAEoCzIaLmNhaXNzb24ubGluay52MS5Xcml0ZUNhbGxIABIpCgRsaXN0GAQgASgLMhkuY2Fpc3Nvbi5saW5rLnYxLkxpc3RDYWxsSAASKwoFbWtkaXIYBSABKAsyGi5jYWlzc29uLmxpbmsudjEuTWtkaXJDYWxsSAASKQoEbW92ZRgGIAEoCzIZLmNhaXNzb24ubGluay52MS5Nb3ZlQ2FsbEgAEi0KBnJlbW92ZRgHIAEoCzIbLmNhaXNzb24ubGluay52MS5SZW1vdmVDYWxsSAASKwoFd2F0Y2gYCCABKAsyGi5jYWlzc29uLmxpbmsudjEuV2F0Y2hDYWxsSAASLQoGdW5wYWNrGAkgASgLMhsuY2Fpc3Nvbi5saW5rLnYxLlVucGFja0NhbGxIABIpCgRwYWNrGAogASgLMhkuY2Fpc3Nvbi5saW5rLnYxLlBhY2tDYWxsSABCBgoEY2FsbCJUCglGaWxlUmVwbHkSKQoFZW50cnkYASABKAsyGi5jYWlzc29uLmxpbmsudjEuRmlsZUVudHJ5Eg0KBWZpbGVzGAIgASgEEg0KBWJ5dGVzGAMgASgEIvwBCglGaWxlRW50cnkSDAoEcGF0aBgBIAEoDBItCgR0eXBlGAIgASgOMh8uY2Fpc3Nvbi5saW5rLnYxLkZpbGVFbnRyeS5UeXBlEgwKBHNpemUYAyABKAQSDAoEbW9kZRgEIAEoDRIQCghtdGltZV9ucxgFIAEoAxIOCgZ0YXJnZXQYBiABKAwSDAoEZXRhZxgHIAEoCSJmCgRUeXBlEhQKEFRZUEVfVU5TUEVDSUZJRUQQABIQCgxUWVBFX1JFR1VMQVIQARISCg5UWVBFX0RJUkVDVE9SWRACEhAKDFRZUEVfU1lNTElOSxADEhAKDFRZUEVfU1BFQ0lBTBAEIigKCFN0YXRDYWxsEgwKBHBhdGgYASABKAkSDgoGZm9sbG93GAIgASgIIkgKCFJlYWRDYWxsEg4KBnN0cmVhbRgBIAEoDRIMCgRwYXRoGAIgASgJEg4KBm9mZnNldBgDIAEoBBIOCgZsZW5ndGgYBCABKAQibQoJV3JpdGVDYWxsEg4KBnN0cmVhbRgBIAEoDRIMCgRwYXRoGAIgASgJEgwKBG1vZGUYAyABKA0SDwoHcGFyZW50cxgEIAEoCBIQCghpZl9tYXRjaBgFIAEoCRIRCgltYXhfYnl0ZXMYBiABKAQiOwoITGlzdENhbGwSDgoGc3RyZWFtGAEgASgNEgwKBHBhdGgYAiABKAkSEQoJcmVjdXJzaXZlGAMgASgIIjYKB0VudHJpZXMSKwoHZW50cmllcxgBIAMoCzIaLmNhaXNzb24ubGluay52MS5GaWxlRW50cnkiOAoJTWtkaXJDYWxsEgwKBHBhdGgYASABKAkSDwoHcGFyZW50cxgCIAEoCBIMCgRtb2RlGAMgASgNIjcKCE1vdmVDYWxsEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkSEQoJb3ZlcndyaXRlGAMgASgIIi0KClJlbW92ZUNhbGwSDAoEcGF0aBgBIAEoCRIRCglyZWN1cnNpdmUYAiABKAgiPAoJV2F0Y2hDYWxsEg4KBnN0cmVhbRgBIAEoDRIMCgRwYXRoGAIgASgJEhEKCXJlY3Vyc2l2ZRgDIAEoCCLZAQoGQ2hhbmdlEioKBGtpbmQYASABKA4yHC5jYWlzc29uLmxpbmsudjEuQ2hhbmdlLktpbmQSDAoEcGF0aBgCIAEoDBItCgR0eXBlGAMgASgOMh8uY2Fpc3Nvbi5saW5rLnYxLkZpbGVFbnRyeS5UeXBlImYKBEtpbmQSFAoQS0lORF9VTlNQRUNJRklFRBAAEhAKDEtJTkRfQ1JFQVRFRBABEhEKDUtJTkRfTU9ESUZJRUQQAhIQCgxLSU5EX1JFTU9WRUQQAxIRCg1LSU5EX09WRVJGTE9XEAQiUAoKVW5wYWNrQ2FsbBIOCgZzdHJlYW0YASABKA0SDAoEcGF0aBgCIAEoCRIRCgltYXhfYnl0ZXMYAyABKAQSEQoJbWF4X2ZpbGVzGAQgASgEIigKCFBhY2tDYWxsEg4KBnN0cmVhbRgBIAEoDRIMCgRwYXRoGAIgASgJYgZwcm90bzM");
+  fileDesc("ChpjYWlzc29uL2xpbmsvdjEvbGluay5wcm90bxIPY2Fpc3Nvbi5saW5rLnYxIvoDCgtIb3N0Q29udHJvbBIKCgJpZBgBIAEoDRIrCgVoZWxsbxgCIAEoCzIaLmNhaXNzb24ubGluay52MS5Ib3N0SGVsbG9IABIlCgRwaW5nGAMgASgLMhUuY2Fpc3Nvbi5saW5rLnYxLlBpbmdIABIpCgZtb3VudHMYBCABKAsyFy5jYWlzc29uLmxpbmsudjEuTW91bnRzSAASJQoEc2VhbBgFIAEoCzIVLmNhaXNzb24ubGluay52MS5TZWFsSAASJwoFc3RhcnQYBiABKAsyFi5jYWlzc29uLmxpbmsudjEuU3RhcnRIABIpCgZzaWduYWwYByABKAsyFy5jYWlzc29uLmxpbmsudjEuU2lnbmFsSAASKQoGcmVzaXplGAggASgLMhcuY2Fpc3Nvbi5saW5rLnYxLlJlc2l6ZUgAEikKBmZvcmdldBgJIAEoCzIXLmNhaXNzb24ubGluay52MS5Gb3JnZXRIABIpCgRmaWxlGAogASgLMhkuY2Fpc3Nvbi5saW5rLnYxLkZpbGVDYWxsSAASKgoFdXNhZ2UYCyABKAsyGS5jYWlzc29uLmxpbmsudjEuR2V0VXNhZ2VIABItCghzaHV0ZG93bhgMIAEoCzIZLmNhaXNzb24ubGluay52MS5TaHV0ZG93bkgAQgkKB21lc3NhZ2UiqgMKDEd1ZXN0Q29udHJvbBIKCgJpZBgBIAEoDRIpCgdmYWlsdXJlGAIgASgLMhguY2Fpc3Nvbi5saW5rLnYxLkZhaWx1cmUSLAoFaGVsbG8YAyABKAsyGy5jYWlzc29uLmxpbmsudjEuR3Vlc3RIZWxsb0gAEiUKBHBvbmcYBCABKAsyFS5jYWlzc29uLmxpbmsudjEuUG9uZ0gAEikKBnNlYWxlZBgFIAEoCzIXLmNhaXNzb24ubGluay52MS5TZWFsZWRIABIrCgdzdGFydGVkGAYgASgLMhguY2Fpc3Nvbi5saW5rLnYxLlN0YXJ0ZWRIABIpCgZleGl0ZWQYByABKAsyFy5jYWlzc29uLmxpbmsudjEuRXhpdGVkSAASKgoEZmlsZRgIIAEoCzIaLmNhaXNzb24ubGluay52MS5GaWxlUmVwbHlIABItCgV1c2FnZRgJIAEoCzIcLmNhaXNzb24ubGluay52MS5Vc2FnZVJlcG9ydEgAEiUKBGRvbmUYCiABKAsyFS5jYWlzc29uLmxpbmsudjEuRG9uZUgAQgkKB21lc3NhZ2UiNwoHRmFpbHVyZRIMCgRjb2RlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDQoFZXJybm8YAyABKA0iBgoERG9uZSK8AQoJSG9zdEhlbGxvEi0KBHJvbGUYASABKA4yHy5jYWlzc29uLmxpbmsudjEuSG9zdEhlbGxvLlJvbGUSDwoHdmVyc2lvbhgCIAEoDRIxCghyZWNlaXZlZBgDIAMoCzIfLmNhaXNzb24ubGluay52MS5TdHJlYW1Qb3NpdGlvbiI8CgRSb2xlEhQKEFJPTEVfVU5TUEVDSUZJRUQQABINCglST0xFX0hPU1QQARIPCgtST0xFX0JST0tFUhACIjIKDlN0cmVhbVBvc2l0aW9uEg4KBnN0cmVhbRgBIAEoDRIQCghwb3NpdGlvbhgCIAEoBCKTAQoKR3Vlc3RIZWxsbxIPCgd2ZXJzaW9uGAEgASgNEg0KBWJ1aWxkGAIgASgJEg4KBnNlYWxlZBgDIAEoCBIOCgZ3aW5kb3cYBCABKA0SMAoJcHJvY2Vzc2VzGAUgAygLMh0uY2Fpc3Nvbi5saW5rLnYxLlByb2Nlc3NTdGF0ZRITCgtuZXh0X3N0cmVhbRgGIAEoDSKEAQoMUHJvY2Vzc1N0YXRlEg4KBnN0cmVhbRgBIAEoDRInCgZleGl0ZWQYAiABKAsyFy5jYWlzc29uLmxpbmsudjEuRXhpdGVkEhYKDmZpcnN0X3Bvc2l0aW9uGAMgASgEEhYKDnN0ZGluX3Bvc2l0aW9uGAQgASgEEgsKA3BpZBgFIAEoDSIVCgRQaW5nEg0KBXRva2VuGAEgASgEIigKBFBvbmcSDQoFdG9rZW4YASABKAQSEQoJcHJvY2Vzc2VzGAIgASgNIhcKBk1vdW50cxINCgVjb3VudBgBIAEoDSLpAgoEU2VhbBImCgZtb3VudHMYASADKAsyFi5jYWlzc29uLmxpbmsudjEuTW91bnQSEAoIaG9zdG5hbWUYAiABKAkSCwoDdWlkGAMgASgNEgsKA2dpZBgEIAEoDRIMCgR1c2VyGAUgASgJEgwKBGhvbWUYBiABKAkSDwoHd29ya2RpchgHIAEoCRILCgNlbnYYCCADKAkSEwoLdG1wZnNfYnl0ZXMYCSABKAQSFAoMdG1wZnNfaW5vZGVzGAogASgEEhAKCHN5c2NhbGxzGAsgAygJEhEKCWRlbnlfcmVhZBgMIAMoCRITCgthbGxvd193cml0ZRgNIAMoCRIpCgdybGltaXRzGA4gASgLMhguY2Fpc3Nvbi5saW5rLnYxLlJsaW1pdHMSEAoIcmVxdWlyZWQYDyADKAkSMQoLZGVzY3JpcHRpb24YECABKAsyHC5jYWlzc29uLmxpbmsudjEuRGVzY3JpcHRpb24ibgoLRGVzY3JpcHRpb24SCgoCaWQYASABKAkSDAoEdGllchgCIAEoCRIOCgZkcml2ZXIYAyABKAkSDwoHcHJvZmlsZRgEIAEoCRIkCgVob2xkcxgFIAMoCzIVLmNhaXNzb24ubGluay52MS5Ib2xkItABCgVNb3VudBIpCgRraW5kGAEgASgOMhsuY2Fpc3Nvbi5saW5rLnYxLk1vdW50LktpbmQSDAoEcGF0aBgCIAEoCRIRCglyZWFkX29ubHkYAyABKAgSDgoGZGV2aWNlGAQgASgEEg0KBWlub2RlGAUgASgEEg8KB2lzX2ZpbGUYBiABKAgiSwoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDQoJS0lORF9CSU5EEAESDgoKS0lORF9MT1dFUhACEg4KCktJTkRfVVBQRVIQAyJDCgdSbGltaXRzEhIKCm9wZW5fZmlsZXMYASABKAQSEQoJcHJvY2Vzc2VzGAIgASgEEhEKCWZpbGVfc2l6ZRgDIAEoBCIuCgZTZWFsZWQSJAoFaG9sZHMYASADKAsyFS5jYWlzc29uLmxpbmsudjEuSG9sZCJCCgRIb2xkEgwKBG5hbWUYASABKAkSEAoIZW5mb3JjZWQYAiABKAgSCgoCYnkYAyABKAkSDgoGZGV0YWlsGAQgASgJIq0BCgVTdGFydBIOCgZzdHJlYW0YASABKA0SDAoEYXJndhgCIAMoCRILCgNjd2QYAyABKAkSCwoDZW52GAQgAygJEg0KBXN0ZGluGAUgASgIEikKCHRlcm1pbmFsGAYgASgLMhcuY2Fpc3Nvbi5saW5rLnYxLldpbmRvdxISCgp0aW1lb3V0X21zGAcgASgEEhAKCGdyYWNlX21zGAggASgEEgwKBHJvb3QYCSABKAgiJwoGV2luZG93Eg8KB2NvbHVtbnMYASABKA0SDAoEcm93cxgCIAEoDSIWCgdTdGFydGVkEgsKA3BpZBgBIAEoDSLBAQoGRXhpdGVkEg4KBnN0cmVhbRgBIAEoDRIMCgRjb2RlGAIgASgFEg4KBnNpZ25hbBgDIAEoDRIRCgl0aW1lZF9vdXQYBCABKAgSDwoHdXNlcl91cxgFIAEoBBIRCglzeXN0ZW1fdXMYBiABKAQSFQoNbWF4X3Jzc19ieXRlcxgHIAEoBBITCgtkdXJhdGlvbl91cxgIIAEoBBIQCghwb3NpdGlvbhgJIAEoBBIUCgxsZWZ0X3J1bm5pbmcYCiABKA0iNgoGU2lnbmFsEg4KBnN0cmVhbRgBIAEoDRIOCgZzaWduYWwYAiABKA0SDAoEdHJlZRgDIAEoCCI3CgZSZXNpemUSDgoGc3RyZWFtGAEgASgNEg8KB2NvbHVtbnMYAiABKA0SDAoEcm93cxgDIAEoDSIYCgZGb3JnZXQSDgoGc3RyZWFtGAEgASgNIgoKCFNodXRkb3duIgoKCEdldFVzYWdlIlcKC1VzYWdlUmVwb3J0EhEKCXByb2Nlc3NlcxgBIAEoDRIRCglyc3NfYnl0ZXMYAiABKAQSDgoGY3B1X3VzGAMgASgEEhIKCmRpc2tfYnl0ZXMYBCABKAQizgMKCEZpbGVDYWxsEikKBHN0YXQYASABKAsyGS5jYWlzc29uLmxpbmsudjEuU3RhdENhbGxIABIpCgRyZWFkGAIgASgLMhkuY2Fpc3Nvbi5saW5rLnYxLlJlYWRDYWxsSAASKwoFd3JpdGUYAyABKAsyGi5jYWlzc29uLmxpbmsudjEuV3JpdGVDYWxsSAASKQoEbGlzdBgEIAEoCzIZLmNhaXNzb24ubGluay52MS5MaXN0Q2FsbEgAEisKBW1rZGlyGAUgASgLMhouY2Fpc3Nvbi5saW5rLnYxLk1rZGlyQ2FsbEgAEikKBG1vdmUYBiABKAsyGS5jYWlzc29uLmxpbmsudjEuTW92ZUNhbGxIABItCgZyZW1vdmUYByABKAsyGy5jYWlzc29uLmxpbmsudjEuUmVtb3ZlQ2FsbEgAEisKBXdhdGNoGAggASgLMhouY2Fpc3Nvbi5saW5rLnYxLldhdGNoQ2FsbEgAEi0KBnVucGFjaxgJIAEoCzIbLmNhaXNzb24ubGluay52MS5VbnBhY2tDYWxsSAASKQoEcGFjaxgKIAEoCzIZLmNhaXNzb24ubGluay52MS5QYWNrQ2FsbEgAQgYKBGNhbGwiVAoJRmlsZVJlcGx5EikKBWVudHJ5GAEgASgLMhouY2Fpc3Nvbi5saW5rLnYxLkZpbGVFbnRyeRINCgVmaWxlcxgCIAEoBBINCgVieXRlcxgDIAEoBCL8AQoJRmlsZUVudHJ5EgwKBHBhdGgYASABKAwSLQoEdHlwZRgCIAEoDjIfLmNhaXNzb24ubGluay52MS5GaWxlRW50cnkuVHlwZRIMCgRzaXplGAMgASgEEgwKBG1vZGUYBCABKA0SEAoIbXRpbWVfbnMYBSABKAMSDgoGdGFyZ2V0GAYgASgMEgwKBGV0YWcYByABKAkiZgoEVHlwZRIUChBUWVBFX1VOU1BFQ0lGSUVEEAASEAoMVFlQRV9SRUdVTEFSEAESEgoOVFlQRV9ESVJFQ1RPUlkQAhIQCgxUWVBFX1NZTUxJTksQAxIQCgxUWVBFX1NQRUNJQUwQBCIoCghTdGF0Q2FsbBIMCgRwYXRoGAEgASgJEg4KBmZvbGxvdxgCIAEoCCJICghSZWFkQ2FsbBIOCgZzdHJlYW0YASABKA0SDAoEcGF0aBgCIAEoCRIOCgZvZmZzZXQYAyABKAQSDgoGbGVuZ3RoGAQgASgEIm0KCVdyaXRlQ2FsbBIOCgZzdHJlYW0YASABKA0SDAoEcGF0aBgCIAEoCRIMCgRtb2RlGAMgASgNEg8KB3BhcmVudHMYBCABKAgSEAoIaWZfbWF0Y2gYBSABKAkSEQoJbWF4X2J5dGVzGAYgASgEIjsKCExpc3RDYWxsEg4KBnN0cmVhbRgBIAEoDRIMCgRwYXRoGAIgASgJEhEKCXJlY3Vyc2l2ZRgDIAEoCCI2CgdFbnRyaWVzEisKB2VudHJpZXMYASADKAsyGi5jYWlzc29uLmxpbmsudjEuRmlsZUVudHJ5IjgKCU1rZGlyQ2FsbBIMCgRwYXRoGAEgASgJEg8KB3BhcmVudHMYAiABKAgSDAoEbW9kZRgDIAEoDSI3CghNb3ZlQ2FsbBIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJEhEKCW92ZXJ3cml0ZRgDIAEoCCItCgpSZW1vdmVDYWxsEgwKBHBhdGgYASABKAkSEQoJcmVjdXJzaXZlGAIgASgIIjwKCVdhdGNoQ2FsbBIOCgZzdHJlYW0YASABKA0SDAoEcGF0aBgCIAEoCRIRCglyZWN1cnNpdmUYAyABKAgi2QEKBkNoYW5nZRIqCgRraW5kGAEgASgOMhwuY2Fpc3Nvbi5saW5rLnYxLkNoYW5nZS5LaW5kEgwKBHBhdGgYAiABKAwSLQoEdHlwZRgDIAEoDjIfLmNhaXNzb24ubGluay52MS5GaWxlRW50cnkuVHlwZSJmCgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABIQCgxLSU5EX0NSRUFURUQQARIRCg1LSU5EX01PRElGSUVEEAISEAoMS0lORF9SRU1PVkVEEAMSEQoNS0lORF9PVkVSRkxPVxAEIlAKClVucGFja0NhbGwSDgoGc3RyZWFtGAEgASgNEgwKBHBhdGgYAiABKAkSEQoJbWF4X2J5dGVzGAMgASgEEhEKCW1heF9maWxlcxgEIAEoBCIoCghQYWNrQ2FsbBIOCgZzdHJlYW0YASABKA0SDAoEcGF0aBgCIAEoCWIGcHJvdG8z");
 
 /**
  * The payload of a CONTROL frame from the daemon.
@@ -564,6 +564,13 @@ export type Seal = Message<"caisson.link.v1.Seal"> & {
    * @generated from field: repeated string required = 15;
    */
   required: string[];
+
+  /**
+   * What `caisson-ctl info` tells inside, beside what the guest itself holds.
+   *
+   * @generated from field: caisson.link.v1.Description description = 16;
+   */
+  description?: Description | undefined;
 };
 
 /**
@@ -572,6 +579,47 @@ export type Seal = Message<"caisson.link.v1.Seal"> & {
  */
 export const SealSchema: GenMessage<Seal> = /*@__PURE__*/
   messageDesc(file_caisson_link_v1_link, 11);
+
+/**
+ * A sandbox as whoever works in it may know it.
+ *
+ * @generated from message caisson.link.v1.Description
+ */
+export type Description = Message<"caisson.link.v1.Description"> & {
+  /**
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * @generated from field: string tier = 2;
+   */
+  tier: string;
+
+  /**
+   * @generated from field: string driver = 3;
+   */
+  driver: string;
+
+  /**
+   * @generated from field: string profile = 4;
+   */
+  profile: string;
+
+  /**
+   * What holds from outside.
+   *
+   * @generated from field: repeated caisson.link.v1.Hold holds = 5;
+   */
+  holds: Hold[];
+};
+
+/**
+ * Describes the message caisson.link.v1.Description.
+ * Use `create(DescriptionSchema)` to create a new message.
+ */
+export const DescriptionSchema: GenMessage<Description> = /*@__PURE__*/
+  messageDesc(file_caisson_link_v1_link, 12);
 
 /**
  * One descriptor from the broker and where it goes.
@@ -619,7 +667,7 @@ export type Mount = Message<"caisson.link.v1.Mount"> & {
  * Use `create(MountSchema)` to create a new message.
  */
 export const MountSchema: GenMessage<Mount> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 12);
+  messageDesc(file_caisson_link_v1_link, 13);
 
 /**
  * @generated from enum caisson.link.v1.Mount.Kind
@@ -660,7 +708,7 @@ export type Mount_Kind = (typeof Mount_Kind)[keyof typeof Mount_Kind] | UnknownE
  * Describes the enum caisson.link.v1.Mount.Kind.
  */
 export const Mount_KindSchema: GenEnum<Mount_Kind> = /*@__PURE__*/
-  enumDesc(file_caisson_link_v1_link, 12, 0);
+  enumDesc(file_caisson_link_v1_link, 13, 0);
 
 /**
  * @generated from message caisson.link.v1.Rlimits
@@ -689,7 +737,7 @@ export type Rlimits = Message<"caisson.link.v1.Rlimits"> & {
  * Use `create(RlimitsSchema)` to create a new message.
  */
 export const RlimitsSchema: GenMessage<Rlimits> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 13);
+  messageDesc(file_caisson_link_v1_link, 14);
 
 /**
  * The wall is closed; what holds.
@@ -708,7 +756,7 @@ export type Sealed = Message<"caisson.link.v1.Sealed"> & {
  * Use `create(SealedSchema)` to create a new message.
  */
 export const SealedSchema: GenMessage<Sealed> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 14);
+  messageDesc(file_caisson_link_v1_link, 15);
 
 /**
  * @generated from message caisson.link.v1.Hold
@@ -740,7 +788,7 @@ export type Hold = Message<"caisson.link.v1.Hold"> & {
  * Use `create(HoldSchema)` to create a new message.
  */
 export const HoldSchema: GenMessage<Hold> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 15);
+  messageDesc(file_caisson_link_v1_link, 16);
 
 /**
  * Starts a command. Its output is the stream's DATA from the guest, its standard input the DATA from
@@ -806,7 +854,7 @@ export type Start = Message<"caisson.link.v1.Start"> & {
  * Use `create(StartSchema)` to create a new message.
  */
 export const StartSchema: GenMessage<Start> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 16);
+  messageDesc(file_caisson_link_v1_link, 17);
 
 /**
  * @generated from message caisson.link.v1.Window
@@ -828,7 +876,7 @@ export type Window = Message<"caisson.link.v1.Window"> & {
  * Use `create(WindowSchema)` to create a new message.
  */
 export const WindowSchema: GenMessage<Window> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 17);
+  messageDesc(file_caisson_link_v1_link, 18);
 
 /**
  * @generated from message caisson.link.v1.Started
@@ -845,7 +893,7 @@ export type Started = Message<"caisson.link.v1.Started"> & {
  * Use `create(StartedSchema)` to create a new message.
  */
 export const StartedSchema: GenMessage<Started> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 18);
+  messageDesc(file_caisson_link_v1_link, 19);
 
 /**
  * Kept by the guest and told again after a cut until the daemon says Forget. Sent when the process
@@ -916,7 +964,7 @@ export type Exited = Message<"caisson.link.v1.Exited"> & {
  * Use `create(ExitedSchema)` to create a new message.
  */
 export const ExitedSchema: GenMessage<Exited> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 19);
+  messageDesc(file_caisson_link_v1_link, 20);
 
 /**
  * @generated from message caisson.link.v1.Signal
@@ -945,7 +993,7 @@ export type Signal = Message<"caisson.link.v1.Signal"> & {
  * Use `create(SignalSchema)` to create a new message.
  */
 export const SignalSchema: GenMessage<Signal> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 20);
+  messageDesc(file_caisson_link_v1_link, 21);
 
 /**
  * @generated from message caisson.link.v1.Resize
@@ -972,7 +1020,7 @@ export type Resize = Message<"caisson.link.v1.Resize"> & {
  * Use `create(ResizeSchema)` to create a new message.
  */
 export const ResizeSchema: GenMessage<Resize> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 21);
+  messageDesc(file_caisson_link_v1_link, 22);
 
 /**
  * The daemon has stored everything about this process.
@@ -991,7 +1039,7 @@ export type Forget = Message<"caisson.link.v1.Forget"> & {
  * Use `create(ForgetSchema)` to create a new message.
  */
 export const ForgetSchema: GenMessage<Forget> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 22);
+  messageDesc(file_caisson_link_v1_link, 23);
 
 /**
  * @generated from message caisson.link.v1.Shutdown
@@ -1004,7 +1052,7 @@ export type Shutdown = Message<"caisson.link.v1.Shutdown"> & {
  * Use `create(ShutdownSchema)` to create a new message.
  */
 export const ShutdownSchema: GenMessage<Shutdown> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 23);
+  messageDesc(file_caisson_link_v1_link, 24);
 
 /**
  * @generated from message caisson.link.v1.GetUsage
@@ -1017,7 +1065,7 @@ export type GetUsage = Message<"caisson.link.v1.GetUsage"> & {
  * Use `create(GetUsageSchema)` to create a new message.
  */
 export const GetUsageSchema: GenMessage<GetUsage> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 24);
+  messageDesc(file_caisson_link_v1_link, 25);
 
 /**
  * @generated from message caisson.link.v1.UsageReport
@@ -1049,7 +1097,7 @@ export type UsageReport = Message<"caisson.link.v1.UsageReport"> & {
  * Use `create(UsageReportSchema)` to create a new message.
  */
 export const UsageReportSchema: GenMessage<UsageReport> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 25);
+  messageDesc(file_caisson_link_v1_link, 26);
 
 /**
  * A call on files. Paths are absolute, in the sandbox, checked by the daemon and again here.
@@ -1128,7 +1176,7 @@ export type FileCall = Message<"caisson.link.v1.FileCall"> & {
  * Use `create(FileCallSchema)` to create a new message.
  */
 export const FileCallSchema: GenMessage<FileCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 26);
+  messageDesc(file_caisson_link_v1_link, 27);
 
 /**
  * @generated from message caisson.link.v1.FileReply
@@ -1155,7 +1203,7 @@ export type FileReply = Message<"caisson.link.v1.FileReply"> & {
  * Use `create(FileReplySchema)` to create a new message.
  */
 export const FileReplySchema: GenMessage<FileReply> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 27);
+  messageDesc(file_caisson_link_v1_link, 28);
 
 /**
  * @generated from message caisson.link.v1.FileEntry
@@ -1202,7 +1250,7 @@ export type FileEntry = Message<"caisson.link.v1.FileEntry"> & {
  * Use `create(FileEntrySchema)` to create a new message.
  */
 export const FileEntrySchema: GenMessage<FileEntry> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 28);
+  messageDesc(file_caisson_link_v1_link, 29);
 
 /**
  * @generated from enum caisson.link.v1.FileEntry.Type
@@ -1243,7 +1291,7 @@ export type FileEntry_Type = (typeof FileEntry_Type)[keyof typeof FileEntry_Type
  * Describes the enum caisson.link.v1.FileEntry.Type.
  */
 export const FileEntry_TypeSchema: GenEnum<FileEntry_Type> = /*@__PURE__*/
-  enumDesc(file_caisson_link_v1_link, 28, 0);
+  enumDesc(file_caisson_link_v1_link, 29, 0);
 
 /**
  * @generated from message caisson.link.v1.StatCall
@@ -1265,7 +1313,7 @@ export type StatCall = Message<"caisson.link.v1.StatCall"> & {
  * Use `create(StatCallSchema)` to create a new message.
  */
 export const StatCallSchema: GenMessage<StatCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 29);
+  messageDesc(file_caisson_link_v1_link, 30);
 
 /**
  * Answered with `entry`; then the content as DATA and END on `stream`.
@@ -1301,7 +1349,7 @@ export type ReadCall = Message<"caisson.link.v1.ReadCall"> & {
  * Use `create(ReadCallSchema)` to create a new message.
  */
 export const ReadCallSchema: GenMessage<ReadCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 30);
+  messageDesc(file_caisson_link_v1_link, 31);
 
 /**
  * Content follows as DATA and END on `stream`; answered when the file is in place. RESET drops it.
@@ -1345,7 +1393,7 @@ export type WriteCall = Message<"caisson.link.v1.WriteCall"> & {
  * Use `create(WriteCallSchema)` to create a new message.
  */
 export const WriteCallSchema: GenMessage<WriteCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 31);
+  messageDesc(file_caisson_link_v1_link, 32);
 
 /**
  * Answered at once; then one `Entries` per DATA frame and END.
@@ -1374,7 +1422,7 @@ export type ListCall = Message<"caisson.link.v1.ListCall"> & {
  * Use `create(ListCallSchema)` to create a new message.
  */
 export const ListCallSchema: GenMessage<ListCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 32);
+  messageDesc(file_caisson_link_v1_link, 33);
 
 /**
  * @generated from message caisson.link.v1.Entries
@@ -1391,7 +1439,7 @@ export type Entries = Message<"caisson.link.v1.Entries"> & {
  * Use `create(EntriesSchema)` to create a new message.
  */
 export const EntriesSchema: GenMessage<Entries> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 33);
+  messageDesc(file_caisson_link_v1_link, 34);
 
 /**
  * @generated from message caisson.link.v1.MkdirCall
@@ -1418,7 +1466,7 @@ export type MkdirCall = Message<"caisson.link.v1.MkdirCall"> & {
  * Use `create(MkdirCallSchema)` to create a new message.
  */
 export const MkdirCallSchema: GenMessage<MkdirCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 34);
+  messageDesc(file_caisson_link_v1_link, 35);
 
 /**
  * @generated from message caisson.link.v1.MoveCall
@@ -1445,7 +1493,7 @@ export type MoveCall = Message<"caisson.link.v1.MoveCall"> & {
  * Use `create(MoveCallSchema)` to create a new message.
  */
 export const MoveCallSchema: GenMessage<MoveCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 35);
+  messageDesc(file_caisson_link_v1_link, 36);
 
 /**
  * @generated from message caisson.link.v1.RemoveCall
@@ -1467,7 +1515,7 @@ export type RemoveCall = Message<"caisson.link.v1.RemoveCall"> & {
  * Use `create(RemoveCallSchema)` to create a new message.
  */
 export const RemoveCallSchema: GenMessage<RemoveCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 36);
+  messageDesc(file_caisson_link_v1_link, 37);
 
 /**
  * Answered when the watch is set; then one `Change` per DATA frame until RESET.
@@ -1496,7 +1544,7 @@ export type WatchCall = Message<"caisson.link.v1.WatchCall"> & {
  * Use `create(WatchCallSchema)` to create a new message.
  */
 export const WatchCallSchema: GenMessage<WatchCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 37);
+  messageDesc(file_caisson_link_v1_link, 38);
 
 /**
  * @generated from message caisson.link.v1.Change
@@ -1523,7 +1571,7 @@ export type Change = Message<"caisson.link.v1.Change"> & {
  * Use `create(ChangeSchema)` to create a new message.
  */
 export const ChangeSchema: GenMessage<Change> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 38);
+  messageDesc(file_caisson_link_v1_link, 39);
 
 /**
  * @generated from enum caisson.link.v1.Change.Kind
@@ -1564,7 +1612,7 @@ export type Change_Kind = (typeof Change_Kind)[keyof typeof Change_Kind] | Unkno
  * Describes the enum caisson.link.v1.Change.Kind.
  */
 export const Change_KindSchema: GenEnum<Change_Kind> = /*@__PURE__*/
-  enumDesc(file_caisson_link_v1_link, 38, 0);
+  enumDesc(file_caisson_link_v1_link, 39, 0);
 
 /**
  * A tar stream follows on `stream`; answered with `files` and `bytes` when all of it is in place.
@@ -1598,7 +1646,7 @@ export type UnpackCall = Message<"caisson.link.v1.UnpackCall"> & {
  * Use `create(UnpackCallSchema)` to create a new message.
  */
 export const UnpackCallSchema: GenMessage<UnpackCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 39);
+  messageDesc(file_caisson_link_v1_link, 40);
 
 /**
  * Answered at once; then a tar stream on `stream`.
@@ -1622,5 +1670,5 @@ export type PackCall = Message<"caisson.link.v1.PackCall"> & {
  * Use `create(PackCallSchema)` to create a new message.
  */
 export const PackCallSchema: GenMessage<PackCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 40);
+  messageDesc(file_caisson_link_v1_link, 41);
 
