@@ -11,18 +11,22 @@ use super::{
 use crate::{
     proto::link::{Failure, Start},
     rules::PATH_MAX_BYTES,
-    sys::{monitor::Plan, report::Step},
-    wall,
+    sys::{
+        plan::{Parts, Plan},
+        report::Step,
+    },
 };
 
 pub struct Command {
     pub plan: Plan,
     name: String,
     directory: String,
+    programs: Vec<CString>,
 }
 
 impl Command {
-    pub fn new(world: &World, start: &Start) -> Result<Self, Failure> {
+    /// `slot`: where its pid is to be noted.
+    pub fn new(world: &World, start: &Start, slot: u32) -> Result<Self, Failure> {
         let Some(name) = start.argv.first().filter(|name| !name.is_empty()) else {
             return Err(failure("INVALID_INPUT", "argv: a command has at least a name"));
         };
@@ -40,16 +44,16 @@ impl Command {
         }
         let programs = candidates(name, environment.get("PATH").map_or("", String::as_str));
         let environment = environment.into_iter().map(|(name, value)| format!("{name}={value}"));
-        let mut plan = Plan::new(
-            strings("argv", programs)?,
-            strings("argv", start.argv.iter().cloned())?,
-            strings("env", environment)?,
-            strings("cwd", [directory.clone()])?.remove(0),
-            world.open_files,
-            wall::confine_command,
-        );
-        plan.terminal = start.terminal.is_some();
-        Ok(Self { plan, name: name.clone(), directory })
+        let parts = Parts {
+            programs: strings("argv", programs)?,
+            arguments: strings("argv", start.argv.iter().cloned())?,
+            environment: strings("env", environment)?,
+            directory: strings("cwd", [directory.clone()])?.remove(0),
+            open_files: world.open_files,
+            terminal: start.terminal.is_some(),
+            slot,
+        };
+        Ok(Self { plan: Plan::new(&parts), name: name.clone(), directory, programs: parts.programs })
     }
 
     /// Why the command does not run.
@@ -78,7 +82,7 @@ impl Command {
     /// Whether there is a file by that name at all. The kernel says the same when there is none and
     /// when the interpreter that it names is missing.
     fn exists(&self) -> bool {
-        self.plan.programs().any(|program| {
+        self.programs.iter().any(|program| {
             let program = Path::new(std::ffi::OsStr::from_bytes(program.to_bytes()));
             Path::new(&self.directory).join(program).is_file()
         })

@@ -8,7 +8,7 @@ use std::{
 
 use rustix::io::ioctl_fionread;
 
-use super::{failure::failure, guest::Guest, output_pipes::QUIET, process::Exit, sending::enlist};
+use super::{failure::failure, guest::Guest, output_pipes::QUIET, process::Exit, sending::enlist, spares::NO_STREAM};
 use crate::sys::{
     reap::{self, Status, Used},
     report::Report,
@@ -62,6 +62,7 @@ impl Guest {
             }
         }
         process.finish(&exit, left_running);
+        self.refill_due = true;
         process.exit = Some(exit);
         enlist(self.link.as_mut(), process);
     }
@@ -85,6 +86,9 @@ impl Guest {
     }
 
     fn on_monitor_gone(&mut self, stream: u32, monitor: &reap::Child) {
+        if stream == NO_STREAM {
+            return self.spares.retain(|spare| spare.pid != monitor.pid);
+        }
         self.on_report(stream);
         let Some(process) = self.processes.get_mut(&stream) else { return };
         if process.monitor != Some(monitor.pid) {
@@ -92,15 +96,22 @@ impl Guest {
         }
         process.monitor = None;
         process.report = None;
-        if process.starting.is_some() {
-            return match self.noted_pid(stream) {
-                Some(pid) => self.take_report(stream, Report::Started { pid }),
-                None => self.refuse(stream, failure("INTERNAL", "the command's monitor was killed while it started")),
-            };
-        }
-        // By itself it goes only when nothing is left of the tree.
         let by_itself = matches!(Status::from_raw(monitor.raw_status), Status::Exited { .. });
-        if by_itself && process.exit.is_some() && process.ending.is_some() {
+        if process.starting.is_some() {
+            match self.noted_pid(stream) {
+                Some(pid) => self.take_report(stream, Report::Started { pid }),
+                None => {
+                    let killed = failure("INTERNAL", "the command's monitor was killed while it started");
+                    return self.refuse(stream, killed);
+                }
+            }
+        }
+        let Some(process) = self.processes.get_mut(&stream) else { return };
+        if process.exit.is_none() && !reap::is_child(process.pid) {
+            // Both were killed, and the monitor took the command's status with it.
+            self.on_exit(stream, libc::SIGKILL, Used::default(), true);
+        } else if by_itself && process.exit.is_some() && process.ending.is_some() {
+            // By itself it goes only when nothing is left of the tree.
             process.ending = None;
             self.finish_if_done(stream, Instant::now());
         }

@@ -3,7 +3,7 @@
 use std::{
     collections::{BTreeMap, HashMap},
     os::fd::OwnedFd,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use rustix::process::Rlimit;
@@ -15,8 +15,9 @@ use super::{
     link::Link,
     process::Process,
     sealing::{Sealer, Wall},
+    spares::Spare,
 };
-use crate::sys::{monitor::Board, signalfd::SignalFd};
+use crate::sys::{board::Board, signalfd::SignalFd};
 
 /// What the loop is built on, so that tests can do without a wall.
 #[derive(Clone, Copy)]
@@ -43,6 +44,11 @@ pub struct Guest {
     /// Where the kernel notes the pids of commands, by turn.
     pub board: Board,
     pub last_slot: u32,
+    /// Monitors that wait for a command, and whether it is time to make one.
+    pub spares: Vec<Spare>,
+    pub refill_due: bool,
+    /// Commands started so far.
+    pub starts: u32,
     /// Living monitors and their streams, also of processes that were forgotten.
     pub monitors: HashMap<i32, u32>,
     pub calls: Calls,
@@ -74,6 +80,9 @@ impl Guest {
             processes: BTreeMap::new(),
             board: Board::new()?,
             last_slot: 0,
+            spares: Vec::new(),
+            refill_due: false,
+            starts: 0,
             monitors: HashMap::new(),
             calls,
             last_stream: 0,
@@ -88,9 +97,16 @@ impl Guest {
             if let Some(code) = self.exit_code {
                 return code;
             }
-            let limit = self.next_deadline().map(|at| at.saturating_duration_since(Instant::now()));
+            let mut limit = self.next_deadline().map(|at| at.saturating_duration_since(Instant::now()));
+            if self.refill_due {
+                limit = Some(Duration::ZERO);
+            }
             if self.poller.wait(limit, &mut happened).is_err() {
                 return 70;
+            }
+            if happened.is_empty() && self.refill_due {
+                // Nobody waits for anything else right now.
+                self.refill();
             }
             for (token, flags) in happened.iter().copied() {
                 self.on_event(token, flags);

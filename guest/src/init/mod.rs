@@ -21,6 +21,7 @@ mod process;
 mod receiving;
 mod sealing;
 mod sending;
+mod spares;
 mod starting;
 mod terminal;
 mod tree;

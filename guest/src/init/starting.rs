@@ -2,6 +2,7 @@
 
 use std::{
     os::fd::{AsFd, OwnedFd},
+    sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 
@@ -27,10 +28,9 @@ use crate::{
     frame::Tag,
     proto::link::{Failure, Start, Started, guest_control::Message},
     sys::{
-        monitor,
         report::{RECORD_BYTES, Report, Step},
+        signals,
     },
-    wall,
 };
 
 /// Processes that are running or not yet forgotten.
@@ -53,7 +53,8 @@ impl Guest {
         if start.root && !rustix::process::geteuid().is_root() {
             return Err(failure("NOT_ENFORCEABLE", "root: the sandbox has a single user, who is not root"));
         }
-        let command = Command::new(world, start)?;
+        let slot = self.last_slot.wrapping_add(1);
+        let command = Command::new(world, start, slot)?;
         let no_room = |errno: Errno| match errno {
             Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOSPC => {
                 because("UNAVAILABLE", "no room for another process", errno)
@@ -61,19 +62,19 @@ impl Guest {
             _ => because("INTERNAL", "standard input and output", errno),
         };
         let ends = open_ends(world, start).map_err(no_room)?;
-        let (report, to_report) = reading_pipe().map_err(no_room)?;
-        self.poller.add(&report, Token::Report(start.stream), EventFlags::IN).map_err(no_room)?;
         let stdio = [ends.command[0].as_fd(), ends.command[1].as_fd(), ends.command[2].as_fd()];
         let started = Instant::now();
-        self.last_slot = self.last_slot.wrapping_add(1);
-        let slot = self.last_slot;
-        let board = self.board.slot(slot);
-        let forked = wall::expendable(|| monitor::start(&command.plan, stdio, to_report.as_fd(), board));
-        let monitor = forked.map_err(|error| {
-            let errno = Errno::from_io_error(&error).unwrap_or(Errno::AGAIN);
-            command.explain(Step::Monitor, errno.raw_os_error())
-        })?;
+        (self.last_slot, self.starts) = (slot, self.starts.saturating_add(1));
+        self.board.slot(slot).store(0, Ordering::Relaxed);
+        let employed = self.employ(&command.plan, stdio);
+        let (monitor, report) = employed.map_err(|errno| command.explain(Step::Monitor, errno.raw_os_error()))?;
         self.monitors.insert(monitor, start.stream);
+        if let Err(errno) = self.poller.add(&report, Token::Report(start.stream), EventFlags::IN) {
+            // Nobody would hear of it. The noted pid says whether the command runs already.
+            let _ = signals::send(monitor, libc::SIGKILL);
+            let _ = signals::send(self.board.slot(slot).load(Ordering::Relaxed), libc::SIGKILL);
+            return Err(no_room(errno));
+        }
         let after = |milliseconds: u64| started.checked_add(Duration::from_millis(milliseconds));
         let process = Process {
             stream: start.stream,

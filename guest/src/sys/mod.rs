@@ -1,5 +1,7 @@
 //! The only modules with `unsafe`: thin, safe wrappers around what rustix does not offer.
 
+pub mod board;
+pub mod command;
 pub mod descriptors;
 pub mod detach;
 pub mod landlock;
@@ -10,6 +12,7 @@ pub mod mount;
 pub mod mount_attr;
 pub mod namespace_holder;
 pub mod own_user_namespace;
+pub mod plan;
 pub mod reap;
 pub mod report;
 pub mod seccomp;

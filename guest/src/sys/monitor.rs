@@ -1,243 +1,192 @@
-//! Starting a command: PID 1 forks a *monitor*, and the monitor starts the command.
+//! Monitors: what stands between PID 1 and a command.
 //!
-//! The monitor is a subreaper, so that nothing can leave the command's tree by a double fork. It
-//! stays while anything of the tree lives. Everything after the fork allocates nothing and takes no
-//! lock: PID 1 may have other threads. The command itself is started as posix_spawn does it: a child
-//! that borrows the monitor's memory, on a stack of its own, until it has called exec. That spares
-//! copying page tables and tells a failed exec through a plain variable.
+//! A monitor is a subreaper, so that nothing can leave its command's tree by a double fork. It stays
+//! while anything of the tree lives. It is a fork of PID 1 that never calls exec, and PID 1 may have
+//! other threads: so it allocates nothing and takes no lock. It is told what to start by a plan, either
+//! one that was made before the fork or, in a *spare* monitor, one that comes through its socket.
 
 use std::{
     cell::UnsafeCell,
-    ffi::{CStr, CString, c_char, c_int, c_void},
+    ffi::{c_char, c_int},
     io, mem,
     os::fd::{AsRawFd, BorrowedFd},
-    ptr::{self, NonNull},
-    sync::atomic::{AtomicI32, Ordering},
+    ptr,
 };
 
-use rustix::process::{Resource, Rlimit, setrlimit};
-
 use super::{
+    board::Board,
+    command::{self, Confine, errno},
+    plan::{Job, Plan},
     reap,
     report::{Report, Step},
 };
 
-/// Where the monitor keeps the pipe to PID 1.
-const REPORT_FD: c_int = 3;
-const STACK_BYTES: usize = 64 * 1024;
+/// Where a monitor has its socket to PID 1.
+const SOCKET: c_int = 3;
 
-/// A command, ready to be started without another allocation.
-pub struct Plan {
-    /// What to try to execute, in this order.
-    programs: Vec<CString>,
-    directory: CString,
-    /// What `arguments` and `environment` point into.
-    _strings: Vec<CString>,
-    arguments: Vec<*const c_char>,
-    environment: Vec<*const c_char>,
-    /// On open files; PID 1's own is higher.
-    pub open_files: Rlimit,
-    /// Standard input is the terminal that the command gets as its controlling one.
-    pub terminal: bool,
-    /// The last thing before exec; must not allocate.
-    pub confine: fn() -> Result<(), i32>,
-}
+/// What a plan may need to be sent to a spare monitor.
+pub const SPARE_BYTES: usize = 64 * 1024;
+pub const SPARE_POINTERS: usize = 2048;
 
-impl Plan {
-    pub fn new(
-        programs: Vec<CString>,
-        arguments: Vec<CString>,
-        environment: Vec<CString>,
-        directory: CString,
-        open_files: Rlimit,
-        confine: fn() -> Result<(), i32>,
-    ) -> Self {
-        let pointers =
-            |strings: &[CString]| strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect::<Vec<_>>();
-        let (argv, envp) = (pointers(&arguments), pointers(&environment));
-        let strings = arguments.into_iter().chain(environment).collect();
-        Self {
-            programs,
-            directory,
-            _strings: strings,
-            arguments: argv,
-            environment: envp,
-            open_files,
-            terminal: false,
-            confine,
-        }
-    }
+/// A spare monitor's memory for its plan: in every process, touched only where it is used.
+struct Room(UnsafeCell<([u8; SPARE_BYTES], [*const c_char; SPARE_POINTERS])>);
+// SAFETY: only a monitor, which has one thread, ever touches it, and each has its own copy.
+unsafe impl Sync for Room {}
+static ROOM: Room = Room(UnsafeCell::new(([0; SPARE_BYTES], [ptr::null(); SPARE_POINTERS])));
 
-    pub fn programs(&self) -> impl Iterator<Item = &CStr> {
-        self.programs.iter().map(CString::as_c_str)
-    }
-}
-
-/// Memory that monitors share with PID 1: the kernel notes there which process is the command, so that
-/// PID 1 knows even when the command kills its monitor before that can say a word.
-pub struct Board {
-    slots: NonNull<AtomicI32>,
-}
-
-impl Board {
-    const SLOTS: usize = 4096;
-
-    pub fn new() -> io::Result<Self> {
-        let length = Self::SLOTS * mem::size_of::<AtomicI32>();
-        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
-        // SAFETY: a new mapping at an address of the kernel's choice; it is never unmapped.
-        let memory = unsafe { libc::mmap(ptr::null_mut(), length, protection, flags, -1, 0) };
-        match NonNull::new(memory.cast()) {
-            Some(slots) if memory != libc::MAP_FAILED => Ok(Self { slots }),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-
-    /// Slots are used in turn; there are more than there can be commands at their start.
-    pub fn slot(&self, number: u32) -> &AtomicI32 {
-        // SAFETY: within the mapping, which is zeroed, aligned to a page and lives for ever.
-        unsafe { self.slots.add(number as usize % Self::SLOTS).as_ref() }
-    }
-}
-
-/// Forks a monitor that starts `plan` with these three descriptors. Its reports go into the pipe
-/// `report`; `slot` gets the command's pid. No descriptor is one of 0 to 2. Gives the monitor's pid.
-pub fn start(plan: &Plan, stdio: [BorrowedFd<'_>; 3], report: BorrowedFd<'_>, slot: &AtomicI32) -> io::Result<i32> {
-    slot.store(0, Ordering::Relaxed);
+/// Forks a monitor that starts `plan` at once with these three descriptors, and gives its pid. Its
+/// reports go to `socket`. No descriptor is one of 0 to 2.
+pub fn start(
+    plan: &Plan,
+    stdio: [BorrowedFd<'_>; 3],
+    socket: BorrowedFd<'_>,
+    board: &Board,
+    confine: Confine,
+) -> io::Result<i32> {
     let stdio = stdio.map(|fd| fd.as_raw_fd());
-    // SAFETY: the child only runs `watch`, which is async-signal-safe and never returns.
+    let mut pointers = vec![ptr::null(); plan.pointers()];
+    let job = Job::read(plan.bytes(), &mut pointers).ok_or(io::ErrorKind::InvalidInput)?;
+    fork(|| {
+        settle(socket.as_raw_fd(), stdio);
+        watch(&job, board, confine)
+    })
+}
+
+/// Forks a monitor that waits for a plan, which comes with the three descriptors.
+pub fn start_spare(socket: BorrowedFd<'_>, board: &Board, confine: Confine) -> io::Result<i32> {
+    fork(|| {
+        settle(socket.as_raw_fd(), [0, 1, 2]);
+        // SAFETY: the only use of it in this process.
+        let (bytes, pointers) = unsafe { &mut *ROOM.0.get() };
+        let length = receive(bytes);
+        match Job::read(&bytes[..length], pointers) {
+            Some(job) => watch(&job, board, confine),
+            None => leave(),
+        }
+    })
+}
+
+fn fork(child: impl FnOnce()) -> io::Result<i32> {
+    // SAFETY: the child only runs `child`, which makes system calls, allocates nothing and never
+    // returns; if it did, it would end here.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
-        0 => watch(plan, stdio, report.as_raw_fd(), slot),
+        0 => {
+            child();
+            leave()
+        }
         pid => Ok(pid),
     }
 }
 
-/// What the borrowed-memory child tells the monitor.
-struct Attempt<'a> {
-    plan: &'a Plan,
-    failed: UnsafeCell<Option<(Step, c_int)>>,
-}
-
-/// The child's stack. A static, because the monitor must not allocate; every monitor has its own
-/// copy and uses it once.
-#[repr(align(16))]
-struct Stack(UnsafeCell<[u8; STACK_BYTES]>);
-// SAFETY: only the one child of a single-threaded monitor ever touches it.
-unsafe impl Sync for Stack {}
-static STACK: Stack = Stack(UnsafeCell::new([0; STACK_BYTES]));
-
-/// The monitor's whole life.
-fn watch(plan: &Plan, stdio: [c_int; 3], report: c_int, slot: &AtomicI32) -> ! {
-    // SAFETY: system calls on descriptors and masks only. Nothing of the parent's memory is freed.
+/// Keeps the socket and three descriptors, closes all others, takes no signals.
+fn settle(socket: c_int, stdio: [c_int; 3]) {
+    // SAFETY: system calls on descriptors and masks only; nothing of the parent's memory is freed.
     unsafe {
         // Only SIGKILL and SIGSTOP reach the monitor from now on.
         let mut all: libc::sigset_t = mem::zeroed();
         libc::sigfillset(&mut all);
         libc::sigprocmask(libc::SIG_SETMASK, &all, ptr::null_mut());
         libc::prctl(libc::PR_SET_NAME, c"caisson-monitor".as_ptr());
-        if libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) != 0 {
-            leave(report, Report::Refused { step: Step::Monitor, errno: errno() });
-        }
+        let mut fine = libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) == 0;
         for (target, fd) in stdio.into_iter().enumerate() {
-            // PID 1 keeps 0 to 2 open, so `fd` and `report` are above them and none overwrites another.
-            if libc::dup2(fd, target as c_int) < 0 {
-                leave(report, Report::Refused { step: Step::Monitor, errno: errno() });
+            // PID 1 keeps 0 to 2 open, so all others are above them and none overwrites another.
+            fine &= fd == target as c_int || libc::dup2(fd, target as c_int) >= 0;
+        }
+        if !fine || (socket != SOCKET && libc::dup3(socket, SOCKET, libc::O_CLOEXEC) < 0) {
+            tell(socket, Report::Refused { step: Step::Monitor, errno: errno() });
+            leave();
+        }
+    }
+    close_from(SOCKET as u32 + 1);
+}
+
+/// Takes a plan and its descriptors from PID 1. Gives the plan's length, 0 when none comes.
+fn receive(bytes: &mut [u8]) -> usize {
+    let mut filled = 0;
+    loop {
+        let (count, descriptors) = receive_some(&mut bytes[filled..]);
+        if count == 0 {
+            return 0;
+        }
+        filled += count;
+        if let Some(stdio) = descriptors {
+            // SAFETY: descriptors that have just come, above those in use; system calls only.
+            unsafe {
+                for (target, fd) in stdio.into_iter().enumerate() {
+                    libc::dup2(fd, target as c_int);
+                }
             }
+            close_from(SOCKET as u32 + 1);
         }
-        if report != REPORT_FD && libc::dup3(report, REPORT_FD, libc::O_CLOEXEC) < 0 {
-            leave(report, Report::Refused { step: Step::Monitor, errno: errno() });
+        match Job::length(&bytes[..filled]) {
+            Some(length) if length <= filled => return length,
+            Some(length) if length > bytes.len() => return 0,
+            _ => {}
         }
     }
-    close_from(REPORT_FD as u32 + 1);
-    let attempt = Attempt { plan, failed: UnsafeCell::new(None) };
-    // SAFETY: CLONE_VFORK suspends this process until the child has called exec or exited, so
-    // `attempt` and the stack outlive its use of them, and nobody else writes to either. The kernel
-    // writes the child's pid to `slot` before the child runs.
-    let pid = unsafe {
-        let top = STACK.0.get().cast::<u8>().add(STACK_BYTES).cast::<c_void>();
-        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PARENT_SETTID | libc::SIGCHLD;
-        libc::clone(become_command, top, flags, ptr::from_ref(&attempt).cast_mut().cast(), slot.as_ptr())
-    };
-    if pid < 0 {
-        leave(REPORT_FD, Report::Refused { step: Step::Monitor, errno: errno() });
+}
+
+fn receive_some(bytes: &mut [u8]) -> (usize, Option<[c_int; 3]>) {
+    // SAFETY: the message header points to `part`, `bytes` and `control`, which live through the call
+    // and whose lengths it states; control data is read only as far as the kernel says it wrote it.
+    unsafe {
+        let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+        let mut control = [0u64; 8];
+        let mut message: libc::msghdr = mem::zeroed();
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = mem::size_of_val(&control) as _;
+        let count = libc::recvmsg(SOCKET, &mut message, 0);
+        if count <= 0 {
+            return (0, None);
+        }
+        let header = libc::CMSG_FIRSTHDR(&message);
+        let size = libc::CMSG_LEN(mem::size_of::<[c_int; 3]>() as u32) as usize;
+        let descriptors =
+            if !header.is_null() && (*header).cmsg_type == libc::SCM_RIGHTS && (*header).cmsg_len as usize == size {
+                Some(ptr::read_unaligned(libc::CMSG_DATA(header).cast::<[c_int; 3]>()))
+            } else {
+                None
+            };
+        (count as usize, descriptors)
     }
-    // SAFETY: the child is done with the monitor's memory. Closing lets readers see the end of output.
+}
+
+/// The rest of a monitor's life.
+fn watch(job: &Job<'_>, board: &Board, confine: Confine) -> ! {
+    let started = command::start(job, confine, board.slot(job.slot));
+    // SAFETY: the command has its own. Closing these lets readers see the end of its output.
     unsafe {
         for fd in 0..3 {
             libc::close(fd);
         }
-        if let Some((step, errno)) = ptr::read_volatile(attempt.failed.get()) {
-            leave(REPORT_FD, Report::Refused { step, errno });
-        }
     }
-    tell(REPORT_FD, Report::Started { pid });
+    let pid = match started {
+        Ok(pid) => pid,
+        Err((step, errno)) => {
+            tell(SOCKET, Report::Refused { step, errno });
+            leave()
+        }
+    };
+    tell(SOCKET, Report::Started { pid });
     loop {
         match reap::wait_any(0) {
             Some(child) if child.pid == pid => {
                 let left = reap::has_children();
-                tell(REPORT_FD, Report::Exited { raw_status: child.raw_status, used: child.used, left });
+                tell(SOCKET, Report::Exited { raw_status: child.raw_status, used: child.used, left });
             }
             Some(_) => {}
             None if errno() == libc::EINTR => {}
-            // SAFETY: ends the process without running anything else.
-            None => unsafe { libc::_exit(0) },
+            None => leave(),
         }
-    }
-}
-
-/// The command's side: everything between clone and exec.
-extern "C" fn become_command(attempt: *mut c_void) -> c_int {
-    // SAFETY: `watch` passes a pointer to its `Attempt`, which lives until this child is gone.
-    let attempt = unsafe { &*attempt.cast_const().cast::<Attempt<'_>>() };
-    let failed = prepare_and_execute(attempt.plan);
-    // SAFETY: the monitor is suspended, so this is the only access.
-    unsafe {
-        ptr::write_volatile(attempt.failed.get(), Some(failed));
-        libc::_exit(127)
-    }
-}
-
-/// Returns only when something failed.
-fn prepare_and_execute(plan: &Plan) -> (Step, c_int) {
-    // SAFETY: system calls with pointers into `plan`, which outlives the call. Changes what the
-    // kernel keeps per process: session, mask, limits, directory; none of that is shared with the monitor.
-    unsafe {
-        libc::setsid();
-        if plan.terminal && libc::ioctl(0, libc::TIOCSCTTY, 0) != 0 {
-            return (Step::Terminal, errno());
-        }
-        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-        let mut none: libc::sigset_t = mem::zeroed();
-        libc::sigemptyset(&mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut());
-        libc::umask(0o022);
-        if let Err(errno) = setrlimit(Resource::Nofile, plan.open_files) {
-            return (Step::Limits, errno.raw_os_error());
-        }
-        if libc::chdir(plan.directory.as_ptr()) != 0 {
-            return (Step::Directory, errno());
-        }
-        if let Err(errno) = (plan.confine)() {
-            return (Step::Confine, errno);
-        }
-        let mut worst = libc::ENOENT;
-        for program in &plan.programs {
-            libc::execve(program.as_ptr(), plan.arguments.as_ptr(), plan.environment.as_ptr());
-            match errno() {
-                libc::ENOENT | libc::ENOTDIR => {}
-                // As a shell does it: what may not be executed is passed over for what may.
-                libc::EACCES => worst = libc::EACCES,
-                other => return (Step::Execute, other),
-            }
-        }
-        (Step::Execute, worst)
     }
 }
 
 /// Closes every descriptor from `first` on.
 fn close_from(first: u32) {
-    // SAFETY: closes descriptors of the monitor, which uses none of them; no memory is touched.
+    // SAFETY: closes descriptors that the monitor does not use; no memory is touched.
     unsafe {
         if libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) == 0 {
             return;
@@ -250,19 +199,14 @@ fn close_from(first: u32) {
     }
 }
 
-fn tell(fd: c_int, report: Report) {
+/// Says something to PID 1; nobody there is no reason to stop.
+fn tell(socket: c_int, report: Report) {
     let bytes = report.encode();
-    // SAFETY: `bytes` lives through the call. A record is smaller than PIPE_BUF: written whole or not at all.
-    unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
+    // SAFETY: `bytes` lives through the call.
+    unsafe { libc::send(socket, bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
 }
 
-fn leave(fd: c_int, report: Report) -> ! {
-    tell(fd, report);
+fn leave() -> ! {
     // SAFETY: ends the process without running anything else.
     unsafe { libc::_exit(0) }
-}
-
-fn errno() -> c_int {
-    // SAFETY: the location is always valid for the calling thread.
-    unsafe { *libc::__errno_location() }
 }

@@ -66,3 +66,13 @@ pub fn has_children() -> bool {
         libc::waitid(libc::P_ALL, 0, &mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT) == 0
     }
 }
+
+/// Whether a process is this one's child, ended or not, and not yet waited for.
+pub fn is_child(pid: i32) -> bool {
+    // SAFETY: as above.
+    unsafe {
+        let mut info: libc::siginfo_t = mem::zeroed();
+        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        pid > 0 && libc::waitid(libc::P_PID, pid as libc::id_t, &mut info, options) == 0
+    }
+}
