@@ -1,0 +1,79 @@
+import assert from "node:assert/strict";
+import { after, before, describe, it } from "node:test";
+import type { Box } from "@caisson/client";
+import { accounts } from "../../support/daemon.ts";
+import { edits } from "./edits.ts";
+import { listing, makeProject, type Project, type Subject, subject } from "./project.ts";
+
+/** `CAISSON_SEED` repeats one sequence; `CAISSON_ROUNDS` asks for more of them. */
+const first = Number(process.env.CAISSON_SEED ?? Math.floor(Math.random() * 1e9));
+const rounds = process.env.CAISSON_SEED ? 1 : Number(process.env.CAISSON_ROUNDS ?? 12);
+
+for (const account of accounts()) {
+  describe(`workspaces as ${account.name}`, { timeout: 280_000 }, () => {
+    let at: Subject;
+    before(async () => {
+      at = await subject(account);
+    });
+    after(() => at[Symbol.asyncDispose]());
+
+    const inside = async (box: Box, script: string) => {
+      const result = await box.run(["bash", "-c", script], { cwd: box.info.workspace!.dir });
+      assert.equal(result.code, 0, result.stderr.text);
+      return Buffer.from(result.stdout.bytes).toString("latin1");
+    };
+
+    const attached = (project: Project) =>
+      at.client.create({ workspace: { dir: project.dir, mode: "overlay" } });
+
+    it("brings exactly the tree that the sandbox saw, and takes it back", async () => {
+      for (let seed = first; seed < first + rounds; seed++) {
+        using project = makeProject(account, edits(seed ^ 0x5eed, 80));
+        const [listed, before] = [project.list(), project.listEverything()];
+        const box = await attached(project);
+        // Twice, with an apply between: a session goes on after an apply.
+        await inside(box, edits(seed, 60));
+        const seen = await inside(box, listing);
+        assert.equal(project.listEverything(), before, `seed ${seed}: nothing has touched the project`);
+        const changes = await box.workspace.diff();
+        const result = await box.workspace.apply();
+        assert.deepEqual(
+          result.files.filter(({ outcome }) => outcome !== "applied"),
+          [],
+          `seed ${seed}`,
+        );
+        assert.equal(project.list(), seen, `seed ${seed}: ${changes.length} changes`);
+        assert.deepEqual([...(await box.workspace.diff())], [], `seed ${seed}: nothing is left to apply`);
+        const again = await box.workspace.apply();
+        assert.deepEqual([again.applyId, again.applied], ["", 0], `seed ${seed}`);
+
+        await inside(box, edits(seed + 1, 20));
+        const later = await inside(box, listing);
+        const second = await box.workspace.apply();
+        assert.equal(project.list(), later, `seed ${seed}: the second apply`);
+        if (second.applyId) {
+          await box.workspace.undo();
+          assert.equal(project.list(), seen, `seed ${seed}: the second apply taken back`);
+        }
+        if (result.applyId) await box.workspace.undo();
+        assert.equal(project.list(), listed, `seed ${seed}: everything taken back`);
+        await box.delete();
+      }
+    });
+
+    it("leaves the project bit for bit as it was when changes are discarded", async () => {
+      for (let seed = first; seed < first + Math.ceil(rounds / 3); seed++) {
+        using project = makeProject(account, edits(seed ^ 0x5eed, 80));
+        const before = project.listEverything();
+        const box = await attached(project);
+        await inside(box, edits(seed, 60));
+        await box.workspace.diff({ patch: true });
+        await box.workspace.apply({ dryRun: true });
+        await box.delete();
+        await box.workspace.discard();
+        assert.deepEqual([...(await box.workspace.diff())], []);
+        assert.equal(project.listEverything(), before, `seed ${seed}`);
+      }
+    });
+  });
+}
