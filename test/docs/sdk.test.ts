@@ -37,7 +37,7 @@ test("the examples of the SDK's README have no type error", async () => {
 
 for (const { line } of examples) {
   test(`the example in line ${line} of packages/client/README.md runs`, async () => {
-    const env = { PATH: process.env.PATH, CAISSON_HOME: daemon.home };
+    const env = { PATH: process.env.PATH, CAISSON_HOME: daemon.home, TMPDIR: dir };
     await run(join(root, "node_modules/.bin/node"), [fileOf(line)], { env, timeout: 60_000 });
   });
 }
