@@ -1,6 +1,6 @@
 import { createReadStream, statSync, watch } from "node:fs";
 import { open } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import type { DaemonControl } from "@caisson/cli";
 
 /** How far back the last lines are looked for. */
@@ -68,7 +68,8 @@ function changed(file: string, signal: AbortSignal): Promise<void> {
       signal.removeEventListener("abort", done);
       resolve();
     };
-    const watcher = watch(file, done);
+    // The file may not be there: a daemon that no launcher started logs elsewhere.
+    const watcher = watch(dirname(file), (_, name) => name === basename(file) && done());
     watcher.once("error", done);
     signal.addEventListener("abort", done, { once: true });
   });
