@@ -40,6 +40,7 @@ const show = defineCommand({
     await print.line(`${print.paint("bold", profile.name)}: ${profile.description}`);
     const values: [string, string][] = [
       ["network", profile.network],
+      ["toolchains", profile.toolchains],
       ["syscalls", profile.syscalls.join(", ") || "the base list"],
       ["deny_read", profile.denyRead.join(", ") || "nothing"],
       ["allow_write", profile.allowWrite.join(", ") || "everything that is writable"],

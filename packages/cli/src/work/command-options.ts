@@ -29,7 +29,7 @@ export const commandOptions = {
     kind: "choice",
     short: "u",
     choices: ["agent", "root"],
-    summary: "Who runs it; root is without any capability. Default: agent",
+    summary: "Who runs it; root needs a driver with a second user, which bubblewrap has not. Default: agent",
   },
   timeout: { kind: "duration", summary: "End it after this time (SIGTERM, then SIGKILL)" },
   interactive: { kind: "flag", short: "i", summary: "Pass standard input on even if it is a terminal" },
