@@ -1,6 +1,7 @@
 // Wires everything. What is not needed to serve the first call is loaded afterwards.
 import { mkdirSync, rmSync } from "node:fs";
 import { isIPv6 } from "node:net";
+import { homedir } from "node:os";
 import { join } from "node:path";
 import { createApi, createKeys } from "@caisson/api";
 import { CaissonError, Scope } from "@caisson/contract";
@@ -81,6 +82,7 @@ export async function startDaemon(): Promise<Daemon> {
     store,
     settings: engineSettings(config),
     complete: completeSpec(config, trust),
+    surroundings: { path: process.env.PATH ?? "", home: process.env.HOME ?? homedir() },
     pool: { min: config.number("pool.min"), max: config.number("pool.max") },
     log,
   });

@@ -27,6 +27,7 @@ function complete(spec: SpecInit, values: Map<SettingKey, Sourced>): SpecInit {
     profile: spec.profile || (spec.agent ? "" : (value("sandbox.profile") as string)),
     minimumTier: spec.minimumTier || tierNumbers[value("sandbox.minimum_tier") as keyof typeof tierNumbers],
     idleTtlS: spec.idleTtlS || (value("sandbox.idle_ttl_s") as number),
+    toolchains: spec.toolchains || (value("sandbox.toolchains") === "off" ? "off" : ""),
     env: { ...(value("sandbox.env") as Record<string, string>), ...spec.env },
   };
 }

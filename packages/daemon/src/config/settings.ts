@@ -98,6 +98,14 @@ export const settings = {
     about: "Least isolation of a sandbox that asks for none.",
     project: true,
   },
+  "sandbox.toolchains": {
+    kind: "text",
+    default: "auto",
+    values: ["auto", "off"],
+    about:
+      "The host's toolchains that the caller's PATH uses: `auto` leaves it to the profile, `off` shows none to a sandbox that does not ask.",
+    project: true,
+  },
   "sandbox.env": { kind: "table", default: {}, about: "Variables for every command.", project: true },
   "sandbox.idle_ttl_s": {
     kind: "number",

@@ -1,6 +1,7 @@
 // Measures and traces every call, whatever face it came through.
 import type { DescMethod } from "@bufbuild/protobuf";
 import { CaissonError, type CallContext, rules, type ServedService } from "@caisson/contract";
+import { log } from "../log.ts";
 import type { Metrics } from "./metrics.ts";
 
 /** Ends a span. */
@@ -37,6 +38,13 @@ function measured(method: DescMethod, inner: Impl, metrics: Metrics, beginSpan?:
     const endSpan = beginSpan?.(name, call.traceparent);
     return (error?: unknown, response?: unknown) => {
       const failure = error === undefined ? undefined : CaissonError.from(error);
+      if (failure?.code === "INTERNAL") {
+        log("error", failure.message, {
+          method: method.name,
+          request: call.requestId,
+          error: failure.cause ?? error,
+        });
+      }
       metrics.add("caisson_calls_total", { method: method.name, code: failure?.code ?? "OK" });
       metrics.observe("caisson_call_seconds", { method: method.name }, (performance.now() - began) / 1000);
       endSpan?.({

@@ -1,8 +1,9 @@
 import type { DaemonControl } from "@caisson/cli";
-import { type ServedService, serve } from "@caisson/contract";
+import { type ServedService, type Surroundings, serve } from "@caisson/contract";
 import { createInProcessTransport } from "@caisson/contract/in-process";
 import { TerminalService } from "@caisson/contract/terminal";
 import { log } from "../log.ts";
+import { Clients } from "./clients.ts";
 import { Outbox } from "./outbox.ts";
 
 export interface Terminal {
@@ -38,12 +39,17 @@ export function openTerminal(daemon: Omit<DaemonControl, "restart">, build: stri
       import("@caisson/cli"),
     ]);
     let calls = 0;
-    const transport = createInProcessTransport(services, {
-      actor: `uid:${process.getuid?.() ?? 0}`,
-      nextRequestId: () => `t${process.pid}-${++calls}`,
-    });
-    const [client] = await Promise.all([connect({ transport, retry: false }), cli.warm()]);
-    loaded = invoker(client, { build, daemon, openapi });
+    const open = (surroundings?: Surroundings) => {
+      const transport = createInProcessTransport(services, {
+        actor: `uid:${process.getuid?.() ?? 0}`,
+        nextRequestId: () => `t${process.pid}-${++calls}`,
+        ...(surroundings && { surroundings }),
+      });
+      return connect({ transport, retry: false });
+    };
+    const clients = new Clients(open);
+    await Promise.all([clients.for({}), cli.warm()]);
+    loaded = invoker(clients, { build, daemon, openapi });
     resolve(loaded);
   };
   return { service, serve: (services) => void load(services).catch(reject) };

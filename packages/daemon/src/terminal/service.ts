@@ -1,7 +1,7 @@
 import { type DaemonControl, type Host, main } from "@caisson/cli";
-import type { Client } from "@caisson/client";
 import { CaissonError, type CallContext } from "@caisson/contract";
 import type { InvokeRequest, Open } from "@caisson/contract/terminal";
+import type { Clients } from "./clients.ts";
 import { decode, LauncherIo } from "./launcher-io.ts";
 import type { Outbox } from "./outbox.ts";
 
@@ -15,9 +15,9 @@ export interface TerminalOptions {
 }
 
 /** Runs command lines right here; each has an outbox to its launcher. */
-export function invoker(client: Client, options: TerminalOptions) {
+export function invoker(clients: Pick<Clients, "for">, options: TerminalOptions) {
   return (requests: AsyncIterable<InvokeRequest>, call: CallContext, outbox: Outbox): void =>
-    invoke(client, options, { requests, call, outbox });
+    invoke(clients, options, { requests, call, outbox });
 }
 
 interface Conversation {
@@ -26,7 +26,11 @@ interface Conversation {
   outbox: Outbox;
 }
 
-function invoke(client: Client, options: TerminalOptions, { requests, call, outbox }: Conversation): void {
+function invoke(
+  clients: Pick<Clients, "for">,
+  options: TerminalOptions,
+  { requests, call, outbox }: Conversation,
+): void {
   const stopAfterwards = () => {
     outbox.onDone = () => options.daemon.stop();
   };
@@ -60,6 +64,7 @@ function invoke(client: Client, options: TerminalOptions, { requests, call, outb
     const host: Host = { daemon, sharesFiles: true, openapi: options.openapi };
     call.signal.addEventListener("abort", () => void outbox.return(), { once: true });
     void listen(incoming, io);
+    const client = await clients.for(io.env);
     const code = await Promise.race([main(args, io, client, host), io.interrupted]);
     outbox.send(restart ? { case: "restart", value: true } : { case: "exit", value: code });
     outbox.end();
