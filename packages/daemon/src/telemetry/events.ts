@@ -4,17 +4,21 @@ import type { Metrics } from "./metrics.ts";
 /** Counts what happens by following the log. Returns a function that stops it. */
 export function followEvents(store: Store, metrics: Metrics): () => void {
   const abort = new AbortController();
-  let alive = 0;
-  metrics.gauge("caisson_sandboxes", () => alive);
+  const drivers = new Map<string, string>();
+  metrics.gauge("caisson_sandboxes", () => [...store.scan("sandbox")].length);
   const text = (value: unknown) => (typeof value === "string" ? value : "");
   void (async () => {
-    const query = { from: store.head, types: ["sandbox.ready", "sandbox.ended", "process.exited"] };
-    for await (const { type, data } of store.subscribe(query, abort.signal)) {
-      if (type === "sandbox.ready") {
-        alive++;
-        metrics.add("caisson_sandboxes_started_total", { driver: text(data.driver), tier: text(data.tier) });
+    const query = {
+      from: store.head,
+      types: ["sandbox.starting", "sandbox.ready", "sandbox.ended", "process.exited"],
+    };
+    for await (const { type, data, sandboxId } of store.subscribe(query, abort.signal)) {
+      if (type === "sandbox.starting") {
+        drivers.set(sandboxId, text(data.driver));
+      } else if (type === "sandbox.ready") {
+        metrics.add("caisson_sandboxes_started_total", { driver: drivers.get(sandboxId) ?? "" });
       } else if (type === "sandbox.ended") {
-        alive = Math.max(0, alive - 1);
+        drivers.delete(sandboxId);
         metrics.add("caisson_sandboxes_ended_total", { reason: text(data.reason) });
       } else {
         metrics.add("caisson_processes_exited_total", { outcome: outcomeOf(data) });

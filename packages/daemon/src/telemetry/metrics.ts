@@ -12,7 +12,7 @@ const families = {
   caisson_call_seconds: { kind: "histogram", help: "Duration of calls by method." },
   caisson_sandboxes_started_total: {
     kind: "counter",
-    help: "Sandboxes that became ready, by driver and tier.",
+    help: "Sandboxes that became ready, by driver.",
   },
   caisson_sandboxes_ended_total: { kind: "counter", help: "Sandboxes that ended, by reason." },
   caisson_sandboxes: { kind: "gauge", help: "Sandboxes alive." },
