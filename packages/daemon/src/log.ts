@@ -6,6 +6,9 @@ export type Level = keyof typeof levels;
 
 let least: number = levels.info;
 
+// Nobody reads any more. An error that is not caught would be logged, and so fail again, for ever.
+process.stderr.on("error", () => {});
+
 export function setLevel(level: Level): void {
   least = levels[level];
 }
