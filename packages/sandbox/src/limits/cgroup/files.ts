@@ -56,16 +56,19 @@ export function removeIfEmpty(path: string): void {
   }
 }
 
+/** Five seconds or so in all. */
+const maxWaitMs = 2048;
+
 /** The kernel says "busy" for a moment after the last process is gone. */
 export async function removeGroup(path: string): Promise<void> {
-  for (let wait = 2; ; wait = Math.min(wait * 2, 200)) {
+  for (let wait = 2; ; wait *= 2) {
     try {
       await rmdir(path);
       return;
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code;
       if (code === "ENOENT") return;
-      if (code !== "EBUSY" || wait >= 200 * 2) throw error;
+      if (code !== "EBUSY" || wait > maxWaitMs) throw error;
     }
     await sleep(wait);
   }
