@@ -2,8 +2,16 @@ import { endOf, type Piece, type Tag } from "./piece.ts";
 
 /** What keeping a piece costs beside its bytes. */
 const pieceCost = 128;
-/** Pieces are joined up to this size, so that many tiny writes do not become many objects. */
-const joinBytes = 16 * 1024;
+/**
+ * Bytes are copied into blocks, and neighbours in a block are one piece. A process's first blocks are small; the large
+ * ones are used again and again, by all processes: memory made anew for every byte of output would keep the garbage
+ * collector busier than everything else.
+ */
+const blockSizes = [1024, 16 * 1024, 256 * 1024];
+const largeBlockBytes = 256 * 1024;
+const maxFreeBlocks = 32;
+const freeBlocks: Uint8Array[] = [];
+const none = new Uint8Array(0);
 
 /** Memory that all process logs together may use for output that is also in files. */
 export class MemoryBudget {
@@ -27,8 +35,9 @@ export class RecentOutput {
   #first = 0;
   #end: number;
   #cost = 0;
-  /** The buffer behind the last piece, if pieces were joined in it. */
-  #joined: Uint8Array | undefined;
+  /** The last block and how much of it is used. */
+  #block: Uint8Array = none;
+  #fill = 0;
 
   constructor(budget: MemoryBudget, position: number) {
     this.#budget = budget;
@@ -54,18 +63,17 @@ export class RecentOutput {
 
   /** Appends a copy of the bytes, which are only lent. */
   push(tag: Tag, bytes: Uint8Array): void {
-    const last = this.count > 0 ? this.#pieces.at(-1)! : undefined;
-    if (last?.tag === tag && last.bytes.length + bytes.length <= joinBytes) {
-      this.#pieces[this.#pieces.length - 1] = { tag, from: last.from, bytes: this.#join(last.bytes, bytes) };
-      this.#pay(bytes.length);
-    } else {
-      this.#pieces.push({ tag, from: this.#end, bytes: new Uint8Array(bytes) });
-      this.#pay(bytes.length + pieceCost);
+    for (let at = 0; at < bytes.length; ) {
+      if (this.#fill === this.#block.length) this.#newBlock(bytes.length - at);
+      const part = bytes.subarray(at, at + this.#block.length - this.#fill);
+      this.#block.set(part, this.#fill);
+      this.#append(tag, part.length);
+      at += part.length;
     }
-    this.#end += bytes.length;
   }
 
-  /** Pieces from a position on, at most about so many bytes; the first may be cut to begin there. */
+  /** Pieces from a position on, at most about so many bytes; the first may be cut to begin there. They
+   * are views, valid until dropped. */
   from(position: number, maxBytes: number): Piece[] {
     const found: Piece[] = [];
     let bytes = 0;
@@ -87,6 +95,13 @@ export class RecentOutput {
       this.#pieces.splice(0, this.#first);
       this.#first = 0;
     }
+    const block = piece.bytes.buffer;
+    if (this.oldest()?.bytes.buffer === block) return;
+    if (block === this.#block.buffer) {
+      this.#block = none;
+      this.#fill = 0;
+    }
+    release(block);
   }
 
   clear(): void {
@@ -97,15 +112,26 @@ export class RecentOutput {
     return this.#pieces[this.#first];
   }
 
-  /** Views of the shorter piece stay valid: bytes are only ever added behind them. */
-  #join(old: Uint8Array, added: Uint8Array): Uint8Array {
-    const length = old.length + added.length;
-    if (this.#joined?.buffer !== old.buffer || this.#joined.length < length) {
-      this.#joined = new Uint8Array(Math.min(joinBytes, Math.max(256, length * 2)));
-      this.#joined.set(old);
+  /** Takes what was just copied behind the used part of the block into a piece. Earlier views of it stay valid. */
+  #append(tag: Tag, length: number): void {
+    const last = this.count > 0 ? this.#pieces.at(-1)! : undefined;
+    const end = this.#fill + length;
+    if (last?.tag === tag && last.bytes.buffer === this.#block.buffer) {
+      const bytes = this.#block.subarray(last.bytes.byteOffset, end);
+      this.#pieces[this.#pieces.length - 1] = { tag, from: last.from, bytes };
+      this.#pay(length);
+    } else {
+      this.#pieces.push({ tag, from: this.#end, bytes: this.#block.subarray(this.#fill, end) });
+      this.#pay(length + pieceCost);
     }
-    this.#joined.set(added, old.length);
-    return this.#joined.subarray(0, length);
+    this.#fill = end;
+    this.#end += length;
+  }
+
+  #newBlock(wanted: number): void {
+    const size = blockSizes.find((bytes) => bytes > this.#block.length && bytes >= wanted) ?? largeBlockBytes;
+    this.#block = (size === largeBlockBytes && freeBlocks.pop()) || Buffer.allocUnsafeSlow(size);
+    this.#fill = 0;
   }
 
   #pay(cost: number): void {
@@ -124,6 +150,12 @@ export class RecentOutput {
     }
     return low;
   }
+}
+
+/** No piece lies in it any more: the next one to need a block may write over it. */
+function release(block: ArrayBufferLike): void {
+  if (block.byteLength === largeBlockBytes && freeBlocks.length < maxFreeBlocks)
+    freeBlocks.push(new Uint8Array(block));
 }
 
 /** What of a piece lies at or after a position. */

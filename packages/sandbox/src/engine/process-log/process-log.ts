@@ -153,7 +153,8 @@ export class ProcessLog implements OutputSink {
         let pieces: Piece[];
         if (reader.position >= this.#recent.start) {
           // Taken before anything is waited for: it may be gone from memory afterwards.
-          pieces = joined(this.#recent.from(reader.position, joinedBytes));
+          // What is in memory is written over once it is stored: a reader gets a copy.
+          pieces = joined(this.#recent.from(reader.position, joinedBytes), true);
           await file?.close();
           file = undefined;
         } else if (this.inline) {
@@ -161,7 +162,7 @@ export class ProcessLog implements OutputSink {
           if (pieces.length === 0) return;
         } else {
           file = await this.#fileAt(reader.position, file);
-          pieces = file ? joined(await file.next()) : [];
+          pieces = file ? joined(await file.next(), false) : [];
           // Somebody has removed the output of an ended sandbox.
           if (!file && this.#closed) return;
           // Retention was faster; the next turn sees the gap.
@@ -263,7 +264,7 @@ export class ProcessLog implements OutputSink {
 
   /** Lets go of what is stored, sooner when nobody reads. What is inline may still have to go to a file. */
   #evict(): void {
-    if (this.inline && !this.#over) return;
+    if (this.inline && (!this.#over || this.#busy)) return;
     const wanted = this.#readers.any && !this.#options.budget.exceeded ? tailBytes : 0;
     while (this.#recent.cost > wanted) {
       const oldest = this.#recent.oldest();
@@ -282,22 +283,23 @@ export class ProcessLog implements OutputSink {
   }
 }
 
-/** Pieces given to a reader at once are joined up to this size. */
+/** Small pieces given to a reader at once are joined up to this size; large ones are not copied. */
 const joinedBytes = 256 * 1024;
 
-function joined(pieces: Piece[]): Piece[] {
+function joined(pieces: Piece[], copy: boolean): Piece[] {
   const result: Piece[] = [];
   for (let index = 0; index < pieces.length; ) {
     const run = [pieces[index]!];
     let bytes = run[0]!.bytes.length;
-    while (pieces[index + run.length]?.tag === run[0]!.tag && bytes < joinedBytes) {
-      run.push(pieces[index + run.length]!);
-      bytes += run.at(-1)!.bytes.length;
+    for (let next = pieces[index + 1]; next?.tag === run[0]!.tag; next = pieces[index + run.length]) {
+      bytes += next.bytes.length;
+      if (bytes > joinedBytes) break;
+      run.push(next);
     }
     index += run.length;
     const first = run[0]!;
     result.push(
-      run.length === 1 ? first : { ...first, bytes: Buffer.concat(run.map((piece) => piece.bytes)) },
+      run.length === 1 && !copy ? first : { ...first, bytes: Buffer.concat(run.map((piece) => piece.bytes)) },
     );
   }
   return result;
