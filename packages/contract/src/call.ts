@@ -9,6 +9,14 @@ export interface CallContext {
   readonly requestId: string;
   /** W3C trace context of the caller, if any. */
   readonly traceparent?: string;
+  /** The caller's own PATH and home directory; only where the caller is the daemon's owner, on its machine. */
+  readonly surroundings?: Surroundings;
+}
+
+/** By which programs are found on somebody's machine. */
+export interface Surroundings {
+  readonly path: string;
+  readonly home: string;
 }
 
 type Stream<T> = AsyncIterable<T>;

@@ -1,5 +1,5 @@
 import { create, type DescMethod, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
-import type { CallContext, CallOptions, ServedService, Transport } from "./call.ts";
+import type { CallContext, CallOptions, ServedService, Surroundings, Transport } from "./call.ts";
 import { CaissonError } from "./errors.ts";
 
 export interface InProcessOptions {
@@ -7,6 +7,8 @@ export interface InProcessOptions {
   actor: string;
   /** Makes the calls' ids. */
   nextRequestId: () => string;
+  /** Where the caller is. */
+  surroundings?: Surroundings;
 }
 
 type Handler = (input: unknown, call: CallContext) => unknown;
@@ -90,6 +92,7 @@ function beginCall(
     requestId: options.nextRequestId(),
     signal: signals.length === 1 ? abandoned.signal : AbortSignal.any(signals),
     ...(traceparent === undefined ? {} : { traceparent }),
+    ...(options.surroundings === undefined ? {} : { surroundings: options.surroundings }),
     abandon: () => abandoned.abort(),
   };
 }

@@ -293,6 +293,7 @@ export class FakeDaemon {
             description: "For everyday work.",
             limits: { memoryBytes: 4294967296n, pids: 1024 },
             network: "off",
+            toolchains: "auto",
             explained: { network: "no network at all" },
           },
         ],

@@ -48,6 +48,8 @@ export interface SandboxSpec {
   syscalls?: string[] | undefined;
   /** What kind of agent works here. */
   agent?: string | undefined;
+  /** The developer's own toolchains on the host: those that the caller's PATH uses, or none. Default: the profile's. */
+  toolchains?: "auto" | "off" | undefined;
 }
 
 export interface Sandbox {
@@ -126,6 +128,7 @@ export function specInit(spec: SandboxSpec): MessageInitShape<typeof SandboxSpec
   if (spec.maxAge) init.maxAgeS = toSeconds(spec.maxAge);
   if (spec.syscalls) init.syscalls = spec.syscalls;
   if (spec.agent) init.agent = spec.agent;
+  if (spec.toolchains) init.toolchains = spec.toolchains;
   return init;
 }
 

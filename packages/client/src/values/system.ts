@@ -51,6 +51,7 @@ export interface Profile {
   allowWrite: string[];
   env: Record<string, string>;
   network: string;
+  toolchains: string;
   explained: Record<string, string>;
 }
 
@@ -86,9 +87,9 @@ export function findingFrom({ subject, level, message, fix }: FindingMessage): F
 }
 
 export function profileFrom(message: ProfileMessage): Profile {
-  const { name, description, syscalls, denyRead, allowWrite, env, network, explained } = message;
+  const { name, description, syscalls, denyRead, allowWrite, env, network, toolchains, explained } = message;
   const limits = limitsFrom(message.limits);
-  return { name, description, limits, syscalls, denyRead, allowWrite, env, network, explained };
+  return { name, description, limits, syscalls, denyRead, allowWrite, env, network, toolchains, explained };
 }
 
 export function usageItemFrom({ what, bytes, count, freeableBytes }: UsageItemMessage): UsageItem {

@@ -4,6 +4,7 @@ import { CaissonError } from "@caisson/contract";
 import type { NewEvent, StateChange, Store, StoredEvent } from "@caisson/store";
 import { type FoundCgroups, MemoryWatcher } from "../limits/index.ts";
 import { Profiles } from "../profiles/index.ts";
+import { Toolchains } from "../toolchains/index.ts";
 import { Admission } from "./admission.ts";
 import type { Box } from "./box.ts";
 import { EnforcementReports } from "./enforcement.ts";
@@ -24,6 +25,7 @@ export class EngineContext {
   readonly log: Log;
   readonly profiles: Profiles;
   readonly cgroups: FoundCgroups;
+  readonly toolchains: Toolchains;
   readonly watcher = new MemoryWatcher();
   readonly admission: Admission;
   readonly reports: EnforcementReports;
@@ -49,6 +51,7 @@ export class EngineContext {
     this.log = parts.log ?? (() => {});
     this.profiles = new Profiles(this.settings.profiles, this.settings.agents);
     this.cgroups = parts.cgroups;
+    this.toolchains = new Toolchains(this.home, parts.surroundings ?? { path: "", home: "" });
     this.admission = new Admission(this.settings.admission);
     this.reports = new EnforcementReports(parts.store);
     this.idempotency = new Idempotency(parts.store);

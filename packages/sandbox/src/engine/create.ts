@@ -1,12 +1,17 @@
-import { CaissonError, type CallContext, MechanismState, SandboxState } from "@caisson/contract";
+import {
+  CaissonError,
+  type CallContext,
+  MechanismState,
+  SandboxState,
+  type Surroundings,
+} from "@caisson/contract";
 import type { Sealed } from "@caisson/contract/link";
 import type { StateChange } from "@caisson/store";
 import { chooseDriver } from "../driver/choose.ts";
 import { sameBounds } from "../limits/index.ts";
 import type { SealInit } from "../link/guest.ts";
 import { newSandboxId } from "../pool/sandbox-id.ts";
-import { tierName } from "../profiles/index.ts";
-import { preparedLimits } from "../profiles/index.ts";
+import { preparedLimits, tierName } from "../profiles/index.ts";
 import { Box } from "./box.ts";
 import type { EngineContext } from "./context.ts";
 import { enforcementOf } from "./enforcement.ts";
@@ -16,6 +21,7 @@ import { endBox } from "./lifecycle.ts";
 import type { Taken } from "./parts.ts";
 import type { SandboxRecord } from "./records.ts";
 import { type PlanningParts, planSandbox, type SandboxPlan } from "./spec.ts";
+import { coveredConfigs, toolchainMounts } from "./toolchains.ts";
 import { watchBox } from "./watch.ts";
 import { workspaceMounts } from "./workspace.ts";
 
@@ -40,7 +46,7 @@ export async function createBox(
 ): Promise<Box> {
   if (context.closing) throw new CaissonError("UNAVAILABLE", "the daemon is stopping");
   const spec = (await context.parts.complete?.(init)) ?? init;
-  const plan = await planSandbox(spec, planParts(context));
+  const plan = await planSandbox(spec, planParts(context, call.surroundings));
   const place = context.admission.enter(plan.limits);
   if (!place.waiting) {
     const taken = await takeOrRelease(context, plan, place.release);
@@ -55,12 +61,13 @@ export async function createBox(
   return queueBox(context, box, plan, request, call);
 }
 
-export function planParts(context: EngineContext): PlanningParts {
+export function planParts(context: EngineContext, surroundings?: Surroundings): PlanningParts {
   return {
     home: context.home,
     profiles: context.profiles,
     cgroups: context.cgroups,
     chooseDriver: (driver, minimumTier) => chooseDriver(context.parts.drivers, { driver, minimumTier }),
+    findToolchains: () => context.toolchains.find(surroundings),
   };
 }
 
@@ -153,11 +160,11 @@ async function startBox(
       // Those of the pool have the default profile's bounds already.
       if (!sameBounds(plan.limits, preparedLimits)) box.cgroup.configure(plan.limits);
     }
-    const { sources, mounts } = workspaceMounts(
-      plan.workspace,
-      taken.dir,
-      launched.record.uid !== process.getuid?.(),
-    );
+    const mapOwner = launched.record.uid !== process.getuid?.();
+    const project = workspaceMounts(plan.workspace, taken.dir, mapOwner);
+    const tools = toolchainMounts(plan.toolchains, plan.workspace, mapOwner);
+    const sources = [...project.sources, ...tools.sources];
+    const mounts = [...project.mounts, ...tools.mounts];
     // Recorded before anything of the project enters it.
     const starting = context.commit(
       [{ type: "sandbox.starting", actor, sandboxId: box.id, data: startingData(box.record) }],
@@ -217,12 +224,12 @@ function sealOf(box: Box, plan: SandboxPlan, mounts: NonNullable<SealInit["mount
     user: inside.user,
     home: inside.home,
     workdir: box.record.workdir,
-    env: envList(sandboxEnv(box.id, plan.profile, plan.spec.env)),
+    env: envList(sandboxEnv(box.id, plan.profile, plan.spec.env, plan.toolchains?.env)),
     tmpfsBytes: BigInt(plan.limits.diskBytes),
     // One for every four kilobytes: empty files take memory too.
     tmpfsInodes: BigInt(Math.ceil(plan.limits.diskBytes / 4096)),
     syscalls: plan.syscalls,
-    denyRead: plan.profile.denyRead.map(expand),
+    denyRead: [...plan.profile.denyRead.map(expand), ...coveredConfigs(plan.toolchains, plan.workspace)],
     allowWrite: plan.profile.allowWrite.map(expand),
     rlimits: { openFiles: BigInt(plan.limits.openFiles), processes: BigInt(plan.limits.pids) },
     required: [],

@@ -13,6 +13,7 @@ import { toLimits } from "../limits/index.ts";
 import { tierName } from "../profiles/index.ts";
 import { kinds } from "./records.ts";
 import type { SandboxPlan } from "./spec.ts";
+import { toolchainMechanism } from "./toolchains.ts";
 
 /** Limits that the guest sets itself; what it says of them counts more than what was planned. */
 const guestLimits: Readonly<Record<string, string>> = {
@@ -36,7 +37,7 @@ export function enforcementOf(plan: SandboxPlan, driver: readonly Mechanism[], s
     tier: tierName(plan.driver.tier),
     driver: plan.driver.name,
     profile: plan.profile.name,
-    mechanisms: [...byName.values(), ...limits.values()],
+    mechanisms: [...byName.values(), ...limits.values(), toolchainMechanism(plan.toolchains)],
     limits: toLimits(plan.limits),
   });
 }

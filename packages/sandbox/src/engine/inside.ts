@@ -20,6 +20,7 @@ export function sandboxEnv(
   sandboxId: string,
   profile: SandboxProfile,
   spec: Readonly<Record<string, string>>,
+  toolchains: Readonly<Record<string, string>> = {},
 ): Record<string, string> {
   return {
     HOME: inside.home,
@@ -31,6 +32,7 @@ export function sandboxEnv(
     TERM: "dumb",
     TZ: hostZone(),
     CAISSON_SANDBOX: sandboxId,
+    ...toolchains,
     ...profile.env,
     ...spec,
   };

@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import { mkdir } from "node:fs/promises";
+import type { Surroundings } from "@caisson/contract";
 import type { Store } from "@caisson/store";
 import { allDrivers } from "../driver/index.ts";
 import { Keeper } from "../keeper/index.ts";
@@ -21,6 +22,8 @@ export interface SandboxesOptions {
   store: Store;
   settings?: Partial<EngineSettings>;
   complete?: CompleteSpec;
+  /** The PATH and home directory of callers that bring none. */
+  surroundings?: Surroundings;
   /** Sandboxes kept warm at least and at most. */
   pool?: { min: number; max: number };
   log?: Log;
@@ -67,6 +70,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Engine> 
       size: async (path) => Number((await keeper.treeSize(path)).bytes),
     },
     ...(options.settings ? { settings: options.settings } : {}),
+    ...(options.surroundings ? { surroundings: options.surroundings } : {}),
     ...(options.complete ? { complete: options.complete } : {}),
     log,
   });

@@ -1,3 +1,4 @@
+import type { Surroundings } from "@caisson/contract";
 import type { Store } from "@caisson/store";
 import type { Driver, Launched } from "../driver/driver.ts";
 import type { FoundCgroups } from "../limits/index.ts";
@@ -74,6 +75,8 @@ export interface EngineParts {
   trees: Trees;
   /** Completes what a caller asks for by the configuration and holds it to the machine's policy. */
   complete?: CompleteSpec;
+  /** The PATH and home directory of callers that bring none. Default: they have no toolchains. */
+  surroundings?: Surroundings;
   settings?: Partial<EngineSettings>;
   log?: Log;
 }

@@ -15,7 +15,15 @@ import {
   planLimits,
   requestedLimits,
 } from "../limits/index.ts";
-import { isSyscallGroup, type Profiles, type SandboxProfile, syscallGroups } from "../profiles/index.ts";
+import {
+  isSyscallGroup,
+  isToolchainMode,
+  type Profiles,
+  type SandboxProfile,
+  syscallGroups,
+  toolchainModes,
+} from "../profiles/index.ts";
+import type { ToolchainSet } from "../toolchains/index.ts";
 import type { SpecInit } from "./engine.ts";
 import { type ResolvedWorkspace, resolveWorkspace } from "./workspace.ts";
 
@@ -30,6 +38,8 @@ export interface SandboxPlan {
   limitMechanisms: Mechanism[];
   workspace: ResolvedWorkspace;
   syscalls: string[];
+  /** What comes in of the developer's toolchains; undefined when they are switched off. */
+  toolchains: ToolchainSet | undefined;
   idleTtlS: number;
   maxAgeS: number;
 }
@@ -40,6 +50,8 @@ export interface PlanningParts {
   cgroups: FoundCgroups;
   /** The fastest usable driver at or above a tier, or the one that is named. */
   chooseDriver(name: string, minimum: Tier): Promise<Driver>;
+  /** The toolchains of whoever asks. */
+  findToolchains(): ToolchainSet | undefined;
 }
 
 /** Checks a spec and completes it by profile and rules. */
@@ -64,6 +76,7 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
     limits,
     limitMechanisms,
     workspace,
+    toolchains: (spec.toolchains || profile.toolchains) === "auto" ? parts.findToolchains() : undefined,
     syscalls: [...new Set([...profile.syscalls, ...spec.syscalls])],
     idleTtlS: spec.idleTtlS || rules.times.idle_ttl_s,
     maxAgeS: spec.maxAgeS || rules.times.max_age_s,
@@ -82,6 +95,8 @@ function checkSpec(spec: SandboxSpec): void {
   for (const group of spec.syscalls) {
     if (!isSyscallGroup(group)) throw invalid("syscalls", `knows ${syscallGroups.join(" and ")}`);
   }
+  if (spec.toolchains !== "" && !isToolchainMode(spec.toolchains))
+    throw invalid("toolchains", `can be ${toolchainModes.join(" or ")}`);
   if (!/^[A-Za-z0-9._-]{0,64}$/.test(spec.agent))
     throw invalid("agent", "must be up to 64 characters of `[A-Za-z0-9._-]`");
   checkLabels(spec.labels);

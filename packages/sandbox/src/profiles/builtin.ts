@@ -23,6 +23,7 @@ export const builtinProfiles: readonly SandboxProfile[] = [
     allowWrite: [],
     env: {},
     network: "off",
+    toolchains: "off",
   },
   {
     name: "moderate",
@@ -41,6 +42,7 @@ export const builtinProfiles: readonly SandboxProfile[] = [
     allowWrite: [],
     env: {},
     network: "off",
+    toolchains: "auto",
   },
   {
     name: "permissive",
@@ -59,5 +61,6 @@ export const builtinProfiles: readonly SandboxProfile[] = [
     allowWrite: [],
     env: {},
     network: "off",
+    toolchains: "auto",
   },
 ];

@@ -1,6 +1,13 @@
 import { CaissonError, checkPath } from "@caisson/contract";
 import type { LimitName, LimitValues } from "../limits/values.ts";
-import { isSyscallGroup, type SandboxProfile, type SyscallGroup, syscallGroups } from "./profile.ts";
+import {
+  isSyscallGroup,
+  isToolchainMode,
+  type SandboxProfile,
+  type SyscallGroup,
+  syscallGroups,
+  toolchainModes,
+} from "./profile.ts";
 
 /** Keys of `limits` in the configuration. */
 const limitKeys: Readonly<Record<string, LimitName>> = {
@@ -13,7 +20,17 @@ const limitKeys: Readonly<Record<string, LimitName>> = {
   timeout_ms: "timeoutMs",
 };
 
-const keys = ["extends", "description", "limits", "syscalls", "deny_read", "allow_write", "env", "network"];
+const keys = [
+  "extends",
+  "description",
+  "limits",
+  "syscalls",
+  "deny_read",
+  "allow_write",
+  "env",
+  "network",
+  "toolchains",
+];
 
 /** A profile of the configuration: another one with some options changed. */
 export function customProfile(
@@ -32,6 +49,9 @@ export function customProfile(
   if (!parent) throw invalid(`${at}.extends`, `names no profile: ${parentName}`);
   const network = options.network ?? parent.network;
   if (network !== "off") throw invalid(`${at}.network`, "can only be `off`");
+  const toolchains = options.toolchains ?? parent.toolchains;
+  if (!isToolchainMode(toolchains))
+    throw invalid(`${at}.toolchains`, `can be ${toolchainModes.join(" or ")}`);
   return {
     name,
     description: text(options.description ?? parent.description, `${at}.description`),
@@ -45,6 +65,7 @@ export function customProfile(
         : pathsOf(options.allow_write, `${at}.allow_write`),
     env: { ...parent.env, ...envOf(options.env ?? {}, `${at}.env`) },
     network,
+    toolchains,
   };
 }
 

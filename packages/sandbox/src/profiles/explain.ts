@@ -28,6 +28,9 @@ export function explainProfile(profile: SandboxProfile): Record<string, string> 
       profile.allowWrite.length === 0 ? "everything that is writable" : names(profile.allowWrite)
     }.`,
     env: `Variables that every command gets: ${names(Object.keys(profile.env))}.`,
+    toolchains: `Toolchains of the host that your PATH uses, read-only and without credentials: ${
+      profile.toolchains === "auto" ? "shown" : "not shown"
+    }.`,
     network: "Connections to the outside: off.",
   };
 }

@@ -8,7 +8,13 @@ import { explainProfile } from "./explain.ts";
 import { defaultProfileName, type SandboxProfile } from "./profile.ts";
 
 export { type AgentRule, tierName, tierNames } from "./agents.ts";
-export { isSyscallGroup, type SandboxProfile, syscallGroups } from "./profile.ts";
+export {
+  isSyscallGroup,
+  isToolchainMode,
+  type SandboxProfile,
+  syscallGroups,
+  toolchainModes,
+} from "./profile.ts";
 
 /** What most sandboxes will have: set before anybody waits for one. */
 export const preparedLimits: LimitValues = builtinProfiles.find(
@@ -61,6 +67,7 @@ export class Profiles {
         allowWrite: [...profile.allowWrite],
         env: { ...profile.env },
         network: profile.network,
+        toolchains: profile.toolchains,
         explained: explainProfile(profile),
       }),
     );

@@ -13,6 +13,15 @@ export interface SandboxProfile {
   allowWrite: readonly string[];
   env: Readonly<Record<string, string>>;
   network: "off";
+  /** Does the caller's PATH bring its toolchains in? */
+  toolchains: ToolchainMode;
+}
+
+export const toolchainModes = ["auto", "off"] as const;
+export type ToolchainMode = (typeof toolchainModes)[number];
+
+export function isToolchainMode(word: unknown): word is ToolchainMode {
+  return (toolchainModes as readonly unknown[]).includes(word);
 }
 
 export const syscallGroups = ["debug", "nested"] as const;

@@ -1,0 +1,48 @@
+import { statSync } from "node:fs";
+import { create } from "@bufbuild/protobuf";
+import { type Mechanism, MechanismSchema, MechanismState } from "@caisson/contract";
+import { Mount_Kind } from "@caisson/contract/link";
+import type { ToolchainSet } from "../toolchains/index.ts";
+import type { MountPlan, ResolvedWorkspace } from "./workspace.ts";
+
+/** What is handed in of a developer's toolchains: read-only, at their own paths. */
+export function toolchainMounts(
+  toolchains: ToolchainSet | undefined,
+  workspace: ResolvedWorkspace,
+  mapOwner: boolean,
+): MountPlan {
+  const found = (toolchains?.binds ?? [])
+    // What lies in the project comes with the project.
+    .filter((path) => !isInside(path, workspace.dir))
+    .flatMap((path) => {
+      const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
+      return stats ? [{ path, device: stats.dev, inode: stats.ino, isFile: stats.isFile() }] : [];
+    });
+  return {
+    sources: found.map(({ path }) => ({ path, readOnly: true, mapOwner, refuseNested: false })),
+    mounts: found.map((place) => ({ ...place, kind: Mount_Kind.BIND, readOnly: true })),
+  };
+}
+
+/** Files inside of toolchains that no command may read. */
+export function coveredConfigs(toolchains: ToolchainSet | undefined, workspace: ResolvedWorkspace): string[] {
+  return (toolchains?.covers ?? []).filter((path) => !isInside(path, workspace.dir));
+}
+
+/** For the report: which toolchains came in, and how. */
+export function toolchainMechanism(toolchains: ToolchainSet | undefined): Mechanism {
+  const name = "toolchains";
+  if (!toolchains)
+    return create(MechanismSchema, { name, state: MechanismState.OFF, detail: "none are shown" });
+  const found = toolchains.names.join(", ");
+  return create(MechanismSchema, {
+    name,
+    state: MechanismState.ENFORCED,
+    by: "read-only mounts",
+    detail: found ? `${found}; credentials and configuration are left out` : "the PATH uses none",
+  });
+}
+
+function isInside(path: string, dir: string): boolean {
+  return dir !== "" && (path === dir || path.startsWith(`${dir}/`));
+}

@@ -1,0 +1,3 @@
+export { Toolchains } from "./cache.ts";
+export { findToolchains, type ToolchainSet } from "./find.ts";
+export type { Developer, Toolchain, ToolchainRule } from "./toolchain.ts";

@@ -1,0 +1,33 @@
+import { dirname } from "node:path";
+import type { ToolchainRule } from "../toolchain.ts";
+
+/** What pyenv's shims need to find the version that a project's `.python-version` names. */
+const parts = ["bin", "libexec", "shims", "versions", "version"];
+
+/** Pythons by pyenv. A version's own `pip.conf`, beside its programs, may name an index with a password. */
+export const pyenv: ToolchainRule = {
+  name: "pyenv",
+  detect({ path }, look) {
+    const used = path.filter((entry) => look.isFile(`${rootOf(entry)}/libexec/pyenv`));
+    const [first] = used;
+    if (first === undefined) return undefined;
+    const root = rootOf(first);
+    const versions = look.names(`${root}/versions`).map((name) => `${root}/versions/${name}`);
+    const environments = versions.flatMap((version) =>
+      look.names(`${version}/envs`).map((name) => `${version}/envs/${name}`),
+    );
+    return {
+      binds: parts.map((name) => `${root}/${name}`).filter((part) => look.exists(part)),
+      covers: [...versions, ...environments]
+        .map((one) => `${one}/pip.conf`)
+        .filter((file) => look.exists(file)),
+      env: { PYENV_ROOT: root },
+      path: new Map(used.map((entry) => [entry, [entry]])),
+    };
+  },
+};
+
+/** Of `~/.pyenv/bin`, `~/.pyenv/shims` and `~/.pyenv/versions/3.12.1/bin`. */
+function rootOf(entry: string): string {
+  return /^(.+)\/versions\/[^/]+\/bin$/.exec(entry)?.[1] ?? dirname(entry);
+}
