@@ -64,6 +64,21 @@ test("a small output makes no file and can be read from any position", async () 
   assert.equal(place.budget.used, 0);
 });
 
+test("bytes are only lent: what the link does with its memory afterwards changes nothing", async () => {
+  using place = scratch();
+  const log = ProcessLog.fresh(place.options());
+  const lent = Buffer.alloc(300 * KiB);
+  for (let at = 0; at < 10 * lent.length; at += lent.length) {
+    lent.set(output(at, lent.length));
+    void log.write(1, lent);
+    lent.fill(0);
+  }
+  while (log.position < log.end) await new Promise(setImmediate);
+  log.exited({} as never);
+  assert.ok((await readAll(log)).bytes.equals(output(0, 10 * lent.length)));
+  await log.close();
+});
+
 test("an output that grows goes to files from its beginning", async () => {
   using place = scratch();
   const log = ProcessLog.fresh(place.options());
