@@ -94,12 +94,14 @@ impl Calls {
 
     fn run(&mut self, number: CallNumber, call: FileCall) {
         let Some(entry) = self.calls.get(&number) else { return };
-        let mut channel = CallChannel::new(entry.shared.clone(), sends(&call));
+        let (shared, sends, serve) = (entry.shared.clone(), sends(&call), self.serve);
         self.running.insert(number, is_watch(&call));
-        let serve = self.serve;
         let thread = thread::Builder::new().name("file call".into()).stack_size(STACK_BYTES);
-        // Dropping the channel, here or in the thread, answers the call if nothing else has.
-        let _ = thread.spawn(move || serve(call, &mut channel));
+        let in_thread = shared.clone();
+        let spawned = thread.spawn(move || serve(call, &mut CallChannel::new(in_thread, sends)));
+        if spawned.is_err() {
+            let _ = CallChannel::new(shared, sends).reply(Err(failure("UNAVAILABLE", "no room for another thread")));
+        }
     }
 
     /// DATA from the daemon.

@@ -33,6 +33,8 @@ use crate::{
     },
 };
 
+/// Longer would be as good as no timeout.
+const LONGEST_GRACE: Duration = Duration::from_secs(86_400);
 /// Processes that are running or not yet forgotten.
 const MAX_PROCESSES: usize = 4096;
 
@@ -88,7 +90,7 @@ impl Guest {
             output: Output::default(),
             started,
             deadline: Some(start.timeout_ms).filter(|timeout| *timeout > 0).and_then(after),
-            grace: Duration::from_millis(start.grace_ms),
+            grace: Duration::from_millis(start.grace_ms).min(LONGEST_GRACE),
             timed_out: false,
             ending: None,
             exit: None,

@@ -36,7 +36,7 @@ fn private_bytes(foreign: &[u64]) -> u64 {
         }
         seen.push(device);
         if let Ok(space) = statvfs(path) {
-            total += (space.f_blocks - space.f_bfree) * space.f_frsize;
+            total += space.f_blocks.saturating_sub(space.f_bfree) * space.f_frsize;
         }
     }
     total
