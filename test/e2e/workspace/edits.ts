@@ -41,7 +41,8 @@ export function edits(seed: number, count: number): string {
     () => `rm -rf ${any()}`,
     () => `mv -fT ${file()} ${file()}`,
     () => `mv -fT ${directory()} ${any()}`,
-    () => `ln -sfT ${pick(["a", "../x", "/etc/passwd", ".", "\\$'\\\\xfe'", "nowhere/at all"].map((t) => `'${t}'`))} ${any()}`,
+    () =>
+      `ln -sfT ${pick(["a", "../x", "/etc/passwd", ".", "\\$'\\\\xfe'", "nowhere/at all"].map((t) => `'${t}'`))} ${any()}`,
     () => `ln -fT ${file()} ${file()}`,
     () => `cp -aT ${directory()} ${any()}`,
     () => `touch ${file()}`,
