@@ -20,7 +20,7 @@ export const go: ToolchainRule = {
       covers: [],
       env: { GOPATH: gopath },
       path: new Map([
-        [entry, [`${gopath}/bin`, isRoot ? `${root}/bin` : entry]],
+        [entry, [`${gopath}/bin`, ...(isRoot ? [`${root}/bin`] : []), entry]],
         ...installed.map((one): [string, string[]] => [one, [one]]),
       ]),
     };

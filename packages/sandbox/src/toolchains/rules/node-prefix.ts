@@ -13,7 +13,7 @@ export function nodeInstallation(prefix: string, entry: string, look: Look): Too
     binds: parts.filter((part) => look.isDirectory(part)),
     covers: look.exists(builtin) ? [builtin] : [],
     env: nodeEnv,
-    path: new Map([[entry, [`${prefix}/bin`]]]),
+    path: new Map([[entry, [`${prefix}/bin`, entry]]]),
   };
 }
 

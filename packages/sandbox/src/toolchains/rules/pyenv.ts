@@ -1,10 +1,10 @@
 import { dirname } from "node:path";
 import type { ToolchainRule } from "../toolchain.ts";
 
-/** What pyenv's shims need to find the version that a project's `.python-version` names. */
-const parts = ["bin", "libexec", "shims", "versions", "version"];
-
-/** Pythons by pyenv. A version's own `pip.conf`, beside its programs, may name an index with a password. */
+/**
+ * Pythons by pyenv, with the shims that find the version that a project's `.python-version` names. The whole
+ * directory is programs; only a version's own `pip.conf` may name an index with a password.
+ */
 export const pyenv: ToolchainRule = {
   name: "pyenv",
   detect({ path }, look) {
@@ -17,7 +17,7 @@ export const pyenv: ToolchainRule = {
       look.names(`${version}/envs`).map((name) => `${version}/envs/${name}`),
     );
     return {
-      binds: parts.map((name) => `${root}/${name}`).filter((part) => look.exists(part)),
+      binds: [root],
       covers: [...versions, ...environments]
         .map((one) => `${one}/pip.conf`)
         .filter((file) => look.exists(file)),

@@ -2,13 +2,10 @@ import { inside } from "../../engine/inside.ts";
 import { isShown } from "../paths.ts";
 import type { ToolchainRule } from "../toolchain.ts";
 
-/** The file names the default; the proxies make the directory of hashes, and fail, where there is none. */
-const parts = ["toolchains", "settings.toml", "update-hashes"];
-
 /**
- * Rust by rustup: `~/.cargo/bin` with its proxies and what `cargo install` put there, and the toolchains. Not
- * `~/.cargo` itself, which holds `credentials.toml`, `config.toml` and the registry's cache: CARGO_HOME is the
- * sandbox's own.
+ * Rust by rustup: `~/.cargo/bin` with its proxies and what `cargo install` put there, and `~/.rustup`, which
+ * is toolchains and the name of the default one. Not `~/.cargo` itself, which holds `credentials.toml`,
+ * `config.toml` and the registry's cache: CARGO_HOME is the sandbox's own.
  */
 export const rustup: ToolchainRule = {
   name: "rustup",
@@ -21,7 +18,7 @@ export const rustup: ToolchainRule = {
     if (root === undefined && isShown(entry)) return undefined;
     const cargoHome = `${inside.home}/.cargo`;
     return {
-      binds: [entry, ...parts.map((name) => `${root}/${name}`).filter((part) => look.exists(part))],
+      binds: root === undefined ? [entry] : [entry, root],
       covers: [],
       env: { CARGO_HOME: cargoHome, ...(root === undefined ? {} : { RUSTUP_HOME: root }) },
       path: new Map([[entry, [`${cargoHome}/bin`, entry]]]),

@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { pathOf, shown } from "../testing/check.ts";
+import { TestHome } from "../testing/home.ts";
+
+test("local-bin: programs, where links lead, and packages of `pip install --user`", () => {
+  using home = new TestHome();
+  home.program(".local/bin/tool");
+  home.program(".local/share/pipx/venvs/black/bin/black");
+  home.secret(".local/share/pipx/venvs/black/pip.conf");
+  home.link(".local/bin/black", home.path(".local/share/pipx/venvs/black/bin/black"));
+  home.file(".local/lib/python3.11/site-packages/pytest.py", "");
+  home.secret(".local/lib/other/secret");
+  const set = shown(home, ".local/bin");
+  assert.deepEqual(set.binds, [
+    home.path(".local/bin"),
+    home.path(".local/lib/python3.11"),
+    home.path(".local/share/pipx/venvs"),
+  ]);
+  assert.equal(set.env.PYTHONUSERBASE, home.path(".local"));
+  assert.deepEqual(pathOf(set).slice(1), [home.path(".local/bin")]);
+});
+
+test("local-bin: a link to somewhere else brings nothing in", () => {
+  using home = new TestHome();
+  home.program(".local/bin/tool");
+  home.link(".local/bin/keys", home.path(".ssh/id_ed25519"));
+  home.link(".local/bin/ring", home.path(".local/share/keyrings/login.keyring"));
+  assert.deepEqual(shown(home, ".local/bin").binds, [home.path(".local/bin")]);
+});
