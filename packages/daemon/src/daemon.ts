@@ -96,7 +96,7 @@ export async function startDaemon(): Promise<Daemon> {
     engine,
     store,
     keys: createKeys(store),
-    system: systemInfo({ version, build, store, config, trust }),
+    system: systemInfo({ version, build, engine, store, config, trust }),
     log,
     wrap: (made) => instrument(made, metrics, telemetry?.beginSpan),
     ownerServices: [terminal.service],

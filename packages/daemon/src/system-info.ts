@@ -1,4 +1,5 @@
 import type { SystemInfo } from "@caisson/api";
+import type { Engine } from "@caisson/sandbox";
 import type { Store } from "@caisson/store";
 import type { Config } from "./config/config.ts";
 import type { Trust } from "./config/trust.ts";
@@ -7,17 +8,19 @@ import type { Trust } from "./config/trust.ts";
 export function systemInfo(parts: {
   version: string;
   build: string;
+  engine: Engine;
   store: Store;
   config: Config;
   trust: Trust;
 }): SystemInfo {
-  const { version, build, store, config, trust } = parts;
+  const { version, build, engine, store, config, trust } = parts;
   return {
     version,
     build,
     health() {
       const trouble = store.trouble();
-      return { ready: trouble === undefined, troubles: trouble === undefined ? [] : [trouble] };
+      const troubles = [...(trouble === undefined ? [] : [trouble]), ...engine.troubles()];
+      return { ready: trouble === undefined, troubles };
     },
     async settings(projectDir) {
       const { values, untrusted } = await config.forProject(projectDir, (file) => trust.trusts(file));

@@ -27,6 +27,8 @@ export class Box {
   readonly gone = Promise.withResolvers<void>();
   /** Under way once somebody has begun to end it. */
   ending: Promise<void> | undefined;
+  /** It is gone, but the disk refuses to keep that for now. */
+  unrecorded: CaissonError | undefined;
   unwatch: (() => void) | undefined;
   /** Its place with the memory watcher, where no control group counts. */
   watched: Watched | undefined;

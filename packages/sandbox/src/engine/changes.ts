@@ -9,26 +9,27 @@ import { sandboxRecord } from "./find.ts";
 import { hasChanges, layerName } from "./layer.ts";
 import type { SandboxRecord } from "./records.ts";
 
-/** What sandboxes changed: seen, applied, taken back, thrown away. One of these at a time per sandbox. */
+/** What sandboxes changed: seen, applied, taken back, thrown away. One of these at a time per project. */
 export function engineChanges(context: EngineContext): EngineChanges {
   const busy = new Map<string, Promise<unknown>>();
 
   const inTurn = <T>(record: SandboxRecord, act: () => Promise<T>): Promise<T> => {
-    const turn = (busy.get(record.id) ?? Promise.resolve()).then(act, act);
-    busy.set(record.id, turn);
-    const done = () => busy.get(record.id) === turn && busy.delete(record.id);
+    const { dir } = record.workspace;
+    const turn = (busy.get(dir) ?? Promise.resolve()).then(act, act);
+    busy.set(dir, turn);
+    const done = () => busy.get(dir) === turn && busy.delete(dir);
     turn.then(done, done);
     return turn;
   };
 
   return {
     async *list(sandboxId, options) {
-      const record = overlayRecord(context, sandboxId);
+      const record = changedRecord(context, sandboxId);
       if (await hasChanges(dirOf(context, record)))
         yield* listChanges(await layerOf(context, record), options);
     },
     async apply(sandboxId, options, call) {
-      const record = overlayRecord(context, sandboxId);
+      const record = changedRecord(context, sandboxId);
       return inTurn(record, async () => {
         if (!(await hasChanges(dirOf(context, record)))) return { applyId: "", files: [] };
         const applied = await applyChanges(await layerOf(context, record), options);
@@ -46,7 +47,7 @@ export function engineChanges(context: EngineContext): EngineChanges {
       });
     },
     async undo(sandboxId, applyId, call) {
-      const record = overlayRecord(context, sandboxId);
+      const record = changedRecord(context, sandboxId);
       return inTurn(record, async () => {
         const layer = await layerOf(context, record);
         const chosen = applyId || (await latestApply(layer));
@@ -57,7 +58,7 @@ export function engineChanges(context: EngineContext): EngineChanges {
       });
     },
     async discard(sandboxId, call) {
-      const record = overlayRecord(context, sandboxId);
+      const record = changedRecord(context, sandboxId);
       if (record.state !== SandboxState.ENDED) {
         throw new CaissonError("WORKSPACE_IN_USE", "the sandbox still works on its changes");
       }
@@ -88,14 +89,23 @@ export async function recoverApplies(
   }
 }
 
-function overlayRecord(context: EngineContext, sandboxId: string): SandboxRecord {
+function changedRecord(context: EngineContext, sandboxId: string): SandboxRecord {
   const record = sandboxRecord(context, sandboxId);
-  if (record.workspace.mode === WorkspaceMode.OVERLAY && record.place) return record;
-  throw new CaissonError("NO_WORKSPACE", "the sandbox has no project as an overlay");
+  const { mode } = record.workspace;
+  if ((mode === WorkspaceMode.OVERLAY || mode === WorkspaceMode.COPY) && record.place) return record;
+  throw new CaissonError("NO_WORKSPACE", "the sandbox has no project as an overlay or a copy");
 }
 
 function dirOf(context: EngineContext, record: SandboxRecord): string {
   return context.dirOf(record.place);
+}
+
+/** Has the sandbox changed anything? A copy has to be compared for that. */
+export async function changedAnything(context: EngineContext, record: SandboxRecord): Promise<boolean> {
+  if (!(await hasChanges(dirOf(context, record)))) return false;
+  if (record.workspace.mode !== WorkspaceMode.COPY) return true;
+  for await (const _ of listChanges(await layerOf(context, record), { patch: false, paths: [] })) return true;
+  return false;
 }
 
 async function layerOf(context: EngineContext, record: SandboxRecord): Promise<Layer> {
@@ -106,6 +116,7 @@ async function layerOf(context: EngineContext, record: SandboxRecord): Promise<L
     guest: context.parts.guest,
     projectDir: record.workspace.dir,
     dir: join(dirOf(context, record), layerName),
+    isCopy: record.workspace.mode === WorkspaceMode.COPY,
     attachedAtMs: record.createdAt,
     uid,
     gid,

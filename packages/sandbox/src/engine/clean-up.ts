@@ -1,6 +1,7 @@
 import { readdir, rm, rmdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Box } from "./box.ts";
+import { changedAnything } from "./changes.ts";
 import type { EngineContext } from "./context.ts";
 import { hasChanges, layerName } from "./layer.ts";
 
@@ -9,7 +10,10 @@ export async function cleanUp(context: EngineContext, box: Box): Promise<void> {
   try {
     await Promise.all([...box.processes.values()].map((proc) => proc.log.close()));
     await box.cgroup?.remove();
-    if (box.record.place) await removeAllButKept(context, context.dirOf(box.record.place));
+    if (!box.record.place) return;
+    const dir = context.dirOf(box.record.place);
+    if (!(await changedAnything(context, box.record))) await context.parts.trees.remove(join(dir, layerName));
+    await removeAllButKept(context, dir);
   } catch (error) {
     context.log("warn", "an ended sandbox left something behind", { sandbox: box.id, error: String(error) });
   }

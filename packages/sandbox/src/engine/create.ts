@@ -4,6 +4,7 @@ import {
   MechanismState,
   SandboxState,
   type Surroundings,
+  WorkspaceMode,
 } from "@caisson/contract";
 import type { Sealed } from "@caisson/contract/link";
 import type { StateChange } from "@caisson/store";
@@ -23,7 +24,7 @@ import type { SandboxRecord } from "./records.ts";
 import { type PlanningParts, planSandbox, type SandboxPlan } from "./spec.ts";
 import { coveredConfigs, toolchainMounts } from "./toolchains.ts";
 import { watchBox } from "./watch.ts";
-import { workspaceMounts } from "./workspace.ts";
+import { fillLayer, workspaceMounts } from "./workspace.ts";
 
 export interface CreateRequest {
   session: string;
@@ -160,6 +161,8 @@ async function startBox(
       // Those of the pool have the default profile's bounds already.
       if (!sameBounds(plan.limits, preparedLimits)) box.cgroup.configure(plan.limits);
     }
+    if (plan.workspace.mode === WorkspaceMode.COPY)
+      await fillLayer(plan.workspace, taken.dir, context.parts.guest);
     const mapOwner = launched.record.uid !== process.getuid?.();
     const project = workspaceMounts(plan.workspace, taken.dir, mapOwner);
     const tools = toolchainMounts(plan.toolchains, plan.workspace, mapOwner);
@@ -176,6 +179,7 @@ async function startBox(
     await settled([starting, attached, sealedOrEnded(sealed, launched.ended)]);
     await becomeReady(context, box, plan, await sealed, { ...request, actor });
   } catch (error) {
+    context.toolchains.forget();
     await endBox(context, box, "start_failed", messageOf(error), actor);
     throw startError(error);
   }

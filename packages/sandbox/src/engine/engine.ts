@@ -74,6 +74,8 @@ export interface Engine {
   readonly files: EngineFiles;
   readonly changes: EngineChanges;
 
+  /** What does not work at the moment, as sentences. */
+  troubles(): string[];
   profiles(): Profile[];
   drivers(): Promise<DriverInfo[]>;
   diagnose(): Promise<Finding[]>;

@@ -99,6 +99,7 @@ class SandboxEngine implements Engine {
     if (!box && (reason !== "deleted" || !endedRecord(context, sandboxId)))
       throw endedOrUnknown(context, sandboxId);
     if (box) await endBox(context, box, reason, "", actor);
+    if (box?.unrecorded) throw box.unrecorded;
     const record = box?.record ?? endedRecord(context, sandboxId)!;
     const sandbox = messageOf(context, record);
     if (!box || forget) await forgetSandbox(context, record, actor);
@@ -133,6 +134,7 @@ class SandboxEngine implements Engine {
   closeSession: Engine["closeSession"] = async (name, call) => {
     const box = livingBox(this.#context, `session:${name}`)!;
     await endBox(this.#context, box, "session_closed", "", call.actor);
+    if (box.unrecorded) throw box.unrecorded;
     return toSession(box);
   };
 
@@ -224,6 +226,8 @@ class SandboxEngine implements Engine {
     if (!proc.record.hasTerminal) throw new CaissonError("NO_TERMINAL", "the process has no terminal");
     await proc.box.livingGuest().resize(proc.record.stream, columns, rows);
   };
+
+  troubles: Engine["troubles"] = () => [...this.#context.troubles.values()];
 
   profiles: Engine["profiles"] = () => this.#context.profiles.list();
 

@@ -1,4 +1,4 @@
-import { SandboxState } from "@caisson/contract";
+import { CaissonError, SandboxState } from "@caisson/contract";
 import type { NewEvent, StateChange } from "@caisson/store";
 import type { Box } from "./box.ts";
 import { cleanUp } from "./clean-up.ts";
@@ -6,7 +6,10 @@ import type { EngineContext } from "./context.ts";
 import type { Proc } from "./process/proc.ts";
 import { type ExitRecord, kinds } from "./records.ts";
 
-/** Ends a sandbox, once, whoever asks first; resolves when it is gone and that is on disk. */
+/**
+ * Ends a sandbox, once, whoever asks first; resolves when it is gone and that is on disk, or when the disk
+ * has refused it: then `box.unrecorded` says why, and it is tried again.
+ */
 export function endBox(
   context: EngineContext,
   box: Box,
@@ -49,15 +52,24 @@ async function end(
     sandboxId: box.id,
     data: { reason, ...(message ? { message } : {}) },
   });
-  const recorded = context.commitSurely(events, [
+  const all: StateChange[] = [
     ...changes,
     { remove: kinds.sandbox, key: box.id },
     { put: kinds.ended, key: box.id, value: record },
-  ]);
-  context.store.flush();
-  await recorded;
+  ];
+  try {
+    await context.commit(events, all);
+    recordedAsEnded(context, box);
+  } catch (error) {
+    box.unrecorded = CaissonError.from(error);
+    void context.commitSurely(events, all).then(() => recordedAsEnded(context, box));
+  }
+}
+
+function recordedAsEnded(context: EngineContext, box: Box): void {
+  box.unrecorded = undefined;
   context.boxes.delete(box.id);
-  const session = record.session.toLowerCase();
+  const session = box.record.session.toLowerCase();
   if (context.sessions.get(session) === box) context.sessions.delete(session);
   box.ready.reject(box.notReady());
   box.gone.resolve();

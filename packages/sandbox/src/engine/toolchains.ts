@@ -2,7 +2,7 @@ import { statSync } from "node:fs";
 import { create } from "@bufbuild/protobuf";
 import { type Mechanism, MechanismSchema, MechanismState } from "@caisson/contract";
 import { Mount_Kind } from "@caisson/contract/link";
-import type { ToolchainSet } from "../toolchains/index.ts";
+import { canMapOwners, type ToolchainSet } from "../toolchains/index.ts";
 import type { MountPlan, ResolvedWorkspace } from "./workspace.ts";
 
 /** What is handed in of a developer's toolchains: read-only, at their own paths. */
@@ -19,7 +19,12 @@ export function toolchainMounts(
       return stats ? [{ path, device: stats.dev, inode: stats.ino, isFile: stats.isFile() }] : [];
     });
   return {
-    sources: found.map(({ path }) => ({ path, readOnly: true, mapOwner, refuseNested: false })),
+    sources: found.map(({ path }) => ({
+      path,
+      readOnly: true,
+      mapOwner: mapOwner && canMapOwners(path),
+      refuseNested: false,
+    })),
     mounts: found.map((place) => ({ ...place, kind: Mount_Kind.BIND, readOnly: true })),
   };
 }

@@ -6,6 +6,7 @@ import { kinds, type SandboxRecord } from "./records.ts";
 
 const lookMs = 1000;
 const sweepMs = 10 * 60_000;
+const firstSweepMs = 30_000;
 /** Ended sandboxes that are kept at most; the oldest go first. */
 const keptEnded = 1000;
 
@@ -18,6 +19,7 @@ export class Upkeep {
     this.#context = context;
     this.#timers = [
       setInterval(() => this.#look(), lookMs).unref(),
+      setTimeout(() => void this.sweep(), firstSweepMs).unref(),
       setInterval(() => void this.sweep(), sweepMs).unref(),
     ];
   }

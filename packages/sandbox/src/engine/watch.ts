@@ -9,7 +9,10 @@ const togetherMs = 300;
 export function watchBox(context: EngineContext, box: Box): void {
   const { launched, guest } = box;
   if (!launched || !guest) return;
-  void launched.ended.then((words) => endBox(context, box, "guest_died", words, "daemon"));
+  void launched.ended.then((words) => {
+    // A daemon that is stopping leaves it to the next one.
+    if (!context.closing) void endBox(context, box, "guest_died", words, "daemon");
+  });
   void guest.lost.then(async (error) => {
     if (box.ending || context.closing) return;
     const died = await Promise.race([launched.ended.then(() => true), sleep(togetherMs)]);

@@ -4,6 +4,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { CaissonError, checkPath, type Workspace, WorkspaceMode } from "@caisson/contract";
 import { Mount_Kind } from "@caisson/contract/link";
+import { copyProject } from "../changes/index.ts";
 import type { MountSource } from "../driver/driver.ts";
 import type { SealInit } from "../link/guest.ts";
 import { layerName } from "./layer.ts";
@@ -90,6 +91,13 @@ export async function makeLayer(dir: string): Promise<void> {
   await mkdir(join(dir, layerName, "work"));
 }
 
+/** Fills the layer of a sandbox that is given a copy. */
+export async function fillLayer(workspace: ResolvedWorkspace, dir: string, guest: string): Promise<void> {
+  const layer = join(dir, layerName);
+  await copyProject({ guest, projectDir: workspace.dir, dir: layer });
+  chmodSync(join(layer, "upper"), Number(workspace.stats!.mode & 0o777n) | 0o700);
+}
+
 /**
  * What is handed in for a workspace; its layer is in `dir`. `mapOwner`: the sandbox has another uid than
  * the daemon.
@@ -104,6 +112,13 @@ export function workspaceMounts(workspace: ResolvedWorkspace, dir: string, mapOw
   }
   const layer = join(dir, layerName);
   const upper = join(layer, "upper");
+  if (workspace.mode === WorkspaceMode.COPY) {
+    const copy = statSync(upper, { bigint: true });
+    return {
+      sources: [{ path: upper, readOnly: false, mapOwner, refuseNested: false }],
+      mounts: [{ ...place, device: copy.dev, inode: copy.ino, kind: Mount_Kind.BIND, readOnly: false }],
+    };
+  }
   // Inside, the project's own directory looks like the upper one.
   chmodSync(upper, Number(stats.mode & 0o777n) | 0o700);
   const made = statSync(layer, { bigint: true });

@@ -111,7 +111,7 @@ class SqliteStore implements Store {
   }
 
   async close(): Promise<void> {
-    await this.#writer.drain();
+    await this.#writer.close();
     this.#upkeep.stop();
     this.#feed.close();
     closeSync(this.#connection.walFd);

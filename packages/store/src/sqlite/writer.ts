@@ -46,6 +46,7 @@ export class Writer {
   #syncing = false;
   #busySince = 0;
   #transactions = 0;
+  #closed = false;
   #failed: CaissonError | undefined;
   #full: CaissonError | undefined;
   #drained: (() => void)[] = [];
@@ -57,6 +58,7 @@ export class Writer {
   commit(events: NewEvent[], changes: StateChange[], soon: boolean): Promise<StoredEvent[]> {
     return new Promise((resolve, reject) => {
       if (this.#failed) throw this.#failed;
+      if (this.#closed) throw new CaissonError("UNAVAILABLE", "the log is closed");
       const prepared = { events: events.map(prepareEvent), changes: changes.map(prepareChange) };
       this.#queue.push({ ...prepared, resolve, reject, stored: [] });
       if (soon) this.#scheduleSoon();
@@ -74,8 +76,9 @@ export class Writer {
     return trouble?.message ?? (this.#busySince ? "another process has locked the log" : undefined);
   }
 
-  /** Resolves when everything that was committed is on disk or refused. */
-  async drain(): Promise<void> {
+  /** Takes no more; resolves when everything that was committed is on disk or refused. */
+  async close(): Promise<void> {
+    this.#closed = true;
     if (this.#queue.length > 0) this.#schedule();
     while (this.#queue.length > 0 || this.#written.length > 0 || this.#syncing) {
       await new Promise<void>((resolve) => this.#drained.push(resolve));

@@ -20,6 +20,8 @@ export class Proc {
   /** How often memory had been exhausted in the sandbox when it started. */
   oomBefore = 0;
   release: (() => void) | undefined;
+  /** It could not be started, or not be recorded: nothing more is told of it. */
+  dropped = false;
 
   constructor(box: Box, record: ProcessRecord) {
     this.box = box;

@@ -1,3 +1,4 @@
+import { constants } from "node:os";
 import { CaissonError, type CallContext } from "@caisson/contract";
 import type { Exited } from "@caisson/contract/link";
 import type { StateChange } from "@caisson/store";
@@ -12,6 +13,7 @@ import { exitRecord } from "./exit.ts";
 import { logOf } from "./output.ts";
 import { Proc } from "./proc.ts";
 
+const { SIGKILL } = constants.signals;
 /** Exited processes whose records a living sandbox keeps; the oldest go first. */
 const keptProcesses = 1000;
 
@@ -62,7 +64,9 @@ export async function startProcess(
     await recorded;
     return proc;
   } catch (error) {
-    await dropProcess(context, proc, { error, remembered, actor: call.actor });
+    // It may run although it could not be recorded; where it does not, there is nothing to end.
+    guest.signal(proc.record.stream, SIGKILL, true).catch(() => {});
+    dropProcess(context, proc, { error, remembered, actor: call.actor });
     throw error;
   }
 }
@@ -108,6 +112,10 @@ export function feedStdin(proc: Proc, guest: Guest, stdin: Uint8Array): void {
 /** Told by the link, once, when everything that the process wrote is stored. */
 export function processExited(context: EngineContext, proc: Proc, exited: Exited): void {
   const { box } = proc;
+  if (proc.dropped) {
+    box.guest?.forget(proc.record.stream);
+    return;
+  }
   if (!proc.finish(exitRecord(proc, exited))) return;
   const exit = proc.record.exit!;
   if (exit.oomKilled) box.oomSeen++;
@@ -141,17 +149,18 @@ async function endRun(context: EngineContext, box: Box, recorded: Promise<void>)
 }
 
 /** The command could not be started: nothing of it stays but an event, so that the same call may try again. */
-async function dropProcess(
+function dropProcess(
   context: EngineContext,
   proc: Proc,
   failed: { error: unknown; remembered: StateChange[]; actor: string },
-): Promise<void> {
+): void {
   // The sandbox has ended meanwhile and has told of it.
   if (proc.record.exit) return;
+  proc.dropped = true;
   proc.release?.();
   proc.box.processes.delete(proc.id);
   if (proc.box.record.runs === proc.id) proc.box.record.runs = "";
-  await context.commitSurely(
+  void context.commitSurely(
     [
       {
         type: "process.failed",
