@@ -11,3 +11,4 @@ export type {
 } from "./engine/engine.ts";
 export { openSandboxes, type SandboxesOptions } from "./engine/open.ts";
 export type { AdmissionSettings, CompleteSpec, EngineSettings } from "./engine/parts.ts";
+export { Profiles } from "./profiles/index.ts";

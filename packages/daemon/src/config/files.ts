@@ -1,7 +1,10 @@
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
 import { CaissonError } from "@caisson/contract";
 import { isSettingKey, type SettingKey, settings } from "./settings.ts";
+
+const maxBytes = 1 << 20;
 
 export interface ConfigFile {
   path: string;
@@ -14,13 +17,13 @@ export interface ConfigFile {
 export async function readConfigFile(path: string): Promise<ConfigFile | undefined> {
   let text: string;
   try {
-    text = await readFile(path, "utf8");
+    text = await readRegular(path);
   } catch (error) {
+    if (error instanceof CaissonError) throw error;
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
     if ((error as NodeJS.ErrnoException).code === "ENOTDIR") return undefined;
     throw new CaissonError("CONFIG_INVALID", `${path} cannot be read`, { cause: error });
   }
-  if (text.length > 1 << 20) throw new CaissonError("CONFIG_INVALID", `${path} is larger than 1 MiB`);
   const { parse } = await import("yaml");
   let tree: unknown;
   try {
@@ -39,6 +42,24 @@ export async function readConfigFile(path: string): Promise<ConfigFile | undefin
     sha256: createHash("sha256").update(text).digest("hex"),
     tree: tree as Record<string, unknown>,
   };
+}
+
+/** A project's file may be anybody's: a FIFO would be waited for, and a device read, without end. */
+async function readRegular(path: string): Promise<string> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+  try {
+    if (!(await file.stat()).isFile())
+      throw new CaissonError("CONFIG_INVALID", `${path} is not a regular file`);
+    const buffer = Buffer.allocUnsafe(maxBytes + 1);
+    let length = 0;
+    for (let read = 1; read > 0 && length < buffer.length; length += read) {
+      ({ bytesRead: read } = await file.read(buffer, length, buffer.length - length, length));
+    }
+    if (length > maxBytes) throw new CaissonError("CONFIG_INVALID", `${path} is larger than 1 MiB`);
+    return buffer.toString("utf8", 0, length);
+  } finally {
+    await file.close();
+  }
 }
 
 /** A nested document as dotted settings; a key that is none is an error with a suggestion. */

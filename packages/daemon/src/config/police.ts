@@ -1,8 +1,9 @@
 // Completes what a caller asks for by the configuration, and holds it to the machine's policy.
+import { realpath } from "node:fs/promises";
 import { resolve, sep } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import { CaissonError, LimitsSchema, Tier } from "@caisson/contract";
-import type { CompleteSpec, SpecInit } from "@caisson/sandbox";
+import { type CompleteSpec, Profiles, type SpecInit } from "@caisson/sandbox";
 import type { Config, Sourced } from "./config.ts";
 import type { Policy } from "./policy.ts";
 import type { SettingKey } from "./settings.ts";
@@ -12,10 +13,12 @@ const tierNumbers = { container: Tier.CONTAINER, gvisor: Tier.GVISOR, microvm: T
 
 /** Completes and bounds every new sandbox. */
 export function completeSpec(config: Config, trust: Trust): CompleteSpec {
+  const { policy } = config;
+  const profiles = policy && new Profiles(config.table("profiles"), config.table("agents"));
   return async (spec) => {
     const { values } = await config.forProject(spec.workspace?.dir ?? "", (file) => trust.trusts(file));
     const completed = complete(spec, values);
-    if (config.policy) bound(completed, config.policy);
+    if (policy && profiles) await bound(completed, policy, profiles);
     return completed;
   };
 }
@@ -33,7 +36,7 @@ function complete(spec: SpecInit, values: Map<SettingKey, Sourced>): SpecInit {
 }
 
 /** Raises the tier and lowers the limits to the policy's; what cannot be bounded so is refused. */
-function bound(spec: SpecInit, policy: Policy): void {
+async function bound(spec: SpecInit, policy: Policy, profiles: Profiles): Promise<void> {
   const forbid = (what: string): never => {
     throw new CaissonError("POLICY_FORBIDS", `the machine's policy does not allow ${what}`);
   };
@@ -41,28 +44,38 @@ function bound(spec: SpecInit, policy: Policy): void {
     const least = tierNumbers[policy.minimum_tier];
     if ((spec.minimumTier ?? 0) < least) spec.minimumTier = least;
   }
-  if (policy.profiles && !policy.profiles.includes(spec.profile || "moderate"))
-    forbid(`the profile ${spec.profile}`);
-  for (const group of spec.syscalls ?? []) {
+  // The one that it will really have: a rule for its kind of agent may name another.
+  const profile = profiles.get(profiles.ruleFor(spec.agent ?? "")?.profile || (spec.profile ?? ""));
+  if (policy.profiles && !policy.profiles.includes(profile.name)) forbid(`the profile ${profile.name}`);
+  for (const group of [...profile.syscalls, ...(spec.syscalls ?? [])]) {
     if (policy.syscalls && !policy.syscalls.includes(group)) forbid(`the syscall group ${group}`);
   }
   const dir = spec.workspace?.dir;
-  if (policy.workspaces && dir && !policy.workspaces.some((root) => isBelow(resolve(dir), resolve(root)))) {
-    forbid("a workspace outside the directories it names");
+  if (policy.workspaces && dir) {
+    const [place, ...roots] = await Promise.all([dir, ...policy.workspaces].map(real));
+    if (!roots.some((root) => isBelow(place!, root))) forbid("a workspace outside the directories it names");
   }
   if (policy.limits) {
     const { memory_bytes, cpu_millis, pids, timeout_ms } = policy.limits;
     const limits = create(LimitsSchema, spec.limits);
-    if (memory_bytes) limits.memoryBytes = least(limits.memoryBytes, BigInt(memory_bytes), 0n);
-    if (cpu_millis) limits.cpuMillis = least(limits.cpuMillis, cpu_millis, 0);
-    if (pids) limits.pids = least(limits.pids, pids, 0);
-    if (timeout_ms) limits.timeoutMs = least(limits.timeoutMs, timeout_ms, 0);
+    // What a request does not name is the profile's; the policy lowers that too, and never raises it.
+    const { memoryBytes, ...other } = profile.limits;
+    if (memory_bytes)
+      limits.memoryBytes = least(limits.memoryBytes || BigInt(memoryBytes), BigInt(memory_bytes), 0n);
+    if (cpu_millis) limits.cpuMillis = least(limits.cpuMillis || other.cpuMillis, cpu_millis, 0);
+    if (pids) limits.pids = least(limits.pids || other.pids, pids, 0);
+    if (timeout_ms) limits.timeoutMs = least(limits.timeoutMs || other.timeoutMs, timeout_ms, 0);
     spec.limits = limits;
   }
 }
 
 function least<T extends number | bigint>(asked: T, most: T, unset: T): T {
   return asked === unset || asked > most ? most : asked;
+}
+
+/** Where a path really leads; what is not there is named as it is, and refused later. */
+async function real(path: string): Promise<string> {
+  return await realpath(path).catch(() => resolve(path));
 }
 
 function isBelow(path: string, root: string): boolean {
