@@ -17,8 +17,6 @@ const SIGKILL = 9;
 export async function adoptBox(context: EngineContext, box: Box): Promise<void> {
   const { record } = box;
   box.place = context.admission.readmit(record.limits);
-  box.cgroup = context.cgroups.cgroups?.find(record.place);
-  loadProcesses(context, box);
   const driver = context.parts.drivers.find(({ name }) => name === record.driver);
   box.launched = record.launch && (await driver?.adopt(record.place, record.launch));
   if (!box.launched) {
@@ -36,7 +34,7 @@ export async function adoptBox(context: EngineContext, box: Box): Promise<void> 
 }
 
 /** Every process is in memory again before the guest is asked, because its answer may tell of exits at once. */
-function loadProcesses(context: EngineContext, box: Box): void {
+export function loadProcesses(context: EngineContext, box: Box): void {
   const records = [...context.store.scan<ProcessRecord>(kinds.process, `${box.id}/`)]
     .map(([, record]) => record)
     .sort((a, b) => Number(a.id.slice(1)) - Number(b.id.slice(1)));

@@ -1,7 +1,7 @@
 import { mkdirSync } from "node:fs";
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { CaissonError, SandboxSpecSchema, SandboxState } from "@caisson/contract";
-import { adoptBox } from "./adopt.ts";
+import { adoptBox, loadProcesses } from "./adopt.ts";
 import { Box } from "./box.ts";
 import { recoverApplies } from "./changes.ts";
 import type { EngineContext } from "./context.ts";
@@ -30,6 +30,8 @@ async function recoverOne(context: EngineContext, record: SandboxRecord): Promis
   box.enforcement = context.reports.find(record.enforcement);
   try {
     if (record.state === SandboxState.QUEUED && !record.launch) return requeue(context, box);
+    box.cgroup = context.cgroups.cgroups?.find(record.place);
+    loadProcesses(context, box);
     if (record.bootId !== context.bootId) {
       return await endBox(context, box, "host_rebooted", "the host was started anew", "daemon");
     }
