@@ -1,7 +1,7 @@
 // Timing by interleaved repetitions: what is compared runs in turns, so that noise hits all alike.
 
 /** One thing to time; returns nothing or the measured milliseconds itself. */
-export type Subject = () => Promise<number | void>;
+export type Subject = () => Promise<unknown>;
 
 /** Runs the subjects in turns and returns every time in milliseconds. */
 export async function interleave<K extends string>(
