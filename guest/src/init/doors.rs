@@ -102,7 +102,10 @@ impl Guest {
                         Ok(()) => newcomer.answer(message.id, Ok(guest_control::Message::Done(Done {}))),
                         Err(failure) => return newcomer.answer(message.id, Err(failure)),
                     }
-                    self.seal_if_complete();
+                    // It has said what it came to say. Closing the wall closes its descriptor: nobody may own that
+                    // number any more then, or a pipe that gets it next would be closed in its stead.
+                    drop(newcomer);
+                    return self.seal_if_complete();
                 }
                 _ => return,
             }
