@@ -237,7 +237,10 @@ pub struct WorkspaceJob {
     /// The directory that holds `upper`; applies are kept beside it, below `applies`.
     #[prost(string, tag = "2")]
     pub layer: ::prost::alloc::string::String,
-    #[prost(oneof = "workspace_job::Job", tags = "3, 4, 5, 6")]
+    /// The layer is a copy of the project and not what an overlay wrote: what it lacks was deleted.
+    #[prost(bool, tag = "8")]
+    pub is_copy: bool,
+    #[prost(oneof = "workspace_job::Job", tags = "3, 4, 5, 6, 7")]
     pub job: ::core::option::Option<workspace_job::Job>,
 }
 /// Nested message and enum types in `WorkspaceJob`.
@@ -253,6 +256,8 @@ pub mod workspace_job {
         /// Completes an apply that a crash interrupted, and says what it did.
         #[prost(message, tag = "6")]
         Recover(super::RecoverJob),
+        #[prost(message, tag = "7")]
+        Copy(super::CopyJob),
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -294,6 +299,9 @@ pub struct ScanJob {
     /// A file of the project whose ctime is later, and that an apply of ours did not make so, was changed meanwhile.
     #[prost(int64, tag = "3")]
     pub attached_at_ns: i64,
+    /// Contents only of what was changed on both sides.
+    #[prost(bool, tag = "4")]
+    pub conflicts_only: bool,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LayerState {
@@ -360,6 +368,9 @@ pub struct ApplyItem {
     /// Apply even though the project's file was changed meanwhile.
     #[prost(bool, tag = "3")]
     pub force: bool,
+    /// Of a rename: what is to be deleted if this could be put in its place.
+    #[prost(bytes = "vec", tag = "4")]
+    pub from: ::prost::alloc::vec::Vec<u8>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ApplyOutcome {
@@ -380,6 +391,10 @@ pub struct UndoJob {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RecoverJob {
+}
+/// Fills `upper` with a copy of the project: clones of files where the file system makes them, else copies.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CopyJob {
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]

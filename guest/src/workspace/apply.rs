@@ -4,30 +4,27 @@ use std::{
     collections::{BTreeMap, HashSet},
     ffi::OsStr,
     fs::{self as stdfs, File},
-    io::{self, Write},
-    os::{
-        fd::{AsFd, OwnedFd},
-        unix::ffi::OsStrExt,
-    },
+    io::Write,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt},
 };
 
 use rustix::{
-    fs::{self, Mode, OFlags, Timespec, Timestamps},
+    fs::{self, Mode},
     io::Errno,
 };
 
 use super::{
-    Answers, JobError, beneath,
-    journal::{self, Act, Journal, Step},
+    Answers, JobError, beneath, carry_out, copying,
+    journal::{self, Act, Identity, JOURNAL, Journal, Step},
     layer::{self, Place},
     scan,
 };
 use crate::proto::keeper::{
     ApplyItem, ApplyJob, ApplyOutcome, ApplyResult as Outcome, JobDone, LayerChange, LayerChangeKind as Kind,
-    LayerFileType as Type, workspace_message::Message as Answer,
+    LayerFileType as Type, LayerState, workspace_message::Message as Answer,
 };
 
-pub fn run(place: &Place, job: &ApplyJob, answers: Answers) -> Result<JobDone, JobError> {
+pub fn run(place: &Place, job: &ApplyJob, answers: &mut dyn Answers) -> Result<JobDone, JobError> {
     if job.apply_id.is_empty() || job.apply_id.contains('/') {
         return Err(JobError::new("INVALID_INPUT", "an apply needs an id"));
     }
@@ -38,15 +35,25 @@ pub fn run(place: &Place, job: &ApplyJob, answers: Answers) -> Result<JobDone, J
     let mut outcomes = Vec::new();
     for item in &job.items {
         let (result, reason) = plan.item(item)?;
+        if result == Outcome::Applied && !item.from.is_empty() {
+            plan.moved_away(&item.from);
+        }
         outcomes.push(ApplyOutcome { path: item.path.clone(), result: result.into(), reason: reason.into() });
     }
     let count = outcomes.iter().filter(|outcome| outcome.result() == Outcome::Applied).count() as u64;
     let Plan { steps, contents, .. } = plan;
-    if !job.dry_run && !steps.is_empty() {
-        apply(place, job, order(steps), &contents)?;
-    }
-    for outcome in outcomes {
-        answers(Answer::Outcome(outcome))?;
+    let tell = || -> Result<(), JobError> {
+        for outcome in outcomes {
+            answers.tell(Answer::Outcome(outcome))?;
+        }
+        Ok(answers.flush()?)
+    };
+    if job.dry_run || steps.is_empty() {
+        tell()?;
+    } else {
+        // Everything is told before the journal is written: whoever hears of a crash behind it knows what was done.
+        let journal = prepare(place, job, order(steps), &contents, tell)?;
+        carry_out::carry_out(place, &place.applies.join(&job.apply_id), journal)?;
     }
     Ok(JobDone { apply_id: job.apply_id.clone(), count })
 }
@@ -74,38 +81,44 @@ impl<'a> Plan<'a> {
         if let Some(content) = &item.content {
             self.contents.insert(item.path.clone(), content);
         }
+        let clean = !change.conflict;
+        if change.new.as_ref().is_some_and(|new| new.r#type == i32::from(Type::Special)) {
+            return Ok((Outcome::Refused, "it is a device, a FIFO or a socket"));
+        }
         match (change.kind(), &change.old, &change.new) {
             (Kind::Deleted, Some(old), _) => {
                 let act = if old.r#type == i32::from(Type::Directory) { Act::RemoveDirectory } else { Act::Remove };
-                self.push(act, &item.path, old.mode, old.mode);
+                self.push(act, &item.path, old.mode, clean);
             }
-            (Kind::Mode, Some(old), Some(new)) => self.push(Act::Chmod, &item.path, new.mode, old.mode),
+            (Kind::Mode, Some(_), Some(new)) => self.push(Act::Chmod, &item.path, self.mode_beside(item, new)?, clean),
             (_, old, Some(new)) => {
-                if new.r#type == i32::from(Type::Special) {
-                    return Ok((Outcome::Refused, "it is a device, a FIFO or a socket"));
-                }
                 if !self.parents(&item.path)? {
-                    return Ok((Outcome::Refused, "a link is in its way"));
+                    return Ok((Outcome::Refused, "a link or a file is in its way"));
                 }
                 if let Some(old) = old
                     && old.r#type != new.r#type
                 {
                     let directory = old.r#type == i32::from(Type::Directory);
-                    self.push(
-                        if directory { Act::RemoveDirectory } else { Act::Remove },
-                        &item.path,
-                        old.mode,
-                        old.mode,
-                    );
+                    let act = if directory { Act::RemoveDirectory } else { Act::Remove };
+                    self.push(act, &item.path, old.mode, clean);
                 }
                 let act = if new.r#type == i32::from(Type::Directory) { Act::MakeDirectory } else { Act::Place };
                 if act == Act::Place || self.made.insert(item.path.clone()) {
-                    self.push(act, &item.path, new.mode, 0);
+                    self.push(act, &item.path, new.mode, clean);
                 }
             }
             _ => return Ok((Outcome::Refused, "there is nothing to apply")),
         }
         Ok((Outcome::Applied, ""))
+    }
+
+    /// Where a renamed file was; what the host changed there meanwhile stays.
+    fn moved_away(&mut self, from: &[u8]) {
+        if let Some(change) = self.changes.get(from)
+            && (change.kind(), change.conflict) == (Kind::Deleted, false)
+        {
+            self.push(Act::Remove, from, 0, true);
+        }
     }
 
     /// Makes the directories above a path that the project does not have; false when a link or file is in the way.
@@ -121,19 +134,28 @@ impl<'a> Plan<'a> {
                 Some(_) => return Ok(false),
                 None => {
                     self.made.insert(parent.to_vec());
-                    self.push(Act::MakeDirectory, parent, planned.map_or(0o755, |state| state.mode), 0);
+                    self.push(Act::MakeDirectory, parent, planned.map_or(0o755, |state| state.mode), true);
                 }
             }
         }
         Ok(true)
     }
 
-    fn push(&mut self, act: Act, path: &[u8], mode: u32, old_mode: u32) {
+    /// A directory of the project keeps its set-gid and sticky bits; a file keeps none.
+    fn mode_beside(&self, item: &ApplyItem, new: &LayerState) -> Result<u32, JobError> {
+        let special = match layer::stat_path(&self.place.lower, &item.path)? {
+            Some(stat) if layer::file_type(&stat) == Type::Directory => stat.st_mode & 0o7000,
+            _ => 0,
+        };
+        Ok(new.mode | special)
+    }
+
+    fn push(&mut self, act: Act, path: &[u8], mode: u32, clean: bool) {
         self.steps.push(Step {
             act: act.into(),
             path: path.to_vec(),
             mode,
-            old_mode,
+            clean,
             uid: self.job.uid,
             gid: self.job.gid,
             ..Step::default()
@@ -155,29 +177,25 @@ fn order(mut steps: Vec<Step>) -> Vec<Step> {
     steps
 }
 
-fn apply(place: &Place, job: &ApplyJob, steps: Vec<Step>, contents: &BTreeMap<Vec<u8>, &[u8]>) -> Result<(), JobError> {
-    let journal = prepare(place, job, steps, contents)?;
-    journal::carry_out(place, &place.applies.join(&job.apply_id), journal)
-}
-
 /// Stages everything and writes the journal: from here on the apply will be completed.
 fn prepare(
     place: &Place,
     job: &ApplyJob,
     mut steps: Vec<Step>,
     contents: &BTreeMap<Vec<u8>, &[u8]>,
+    tell: impl FnOnce() -> Result<(), JobError>,
 ) -> Result<Journal, JobError> {
     let dir = place.applies.join(&job.apply_id);
     stdfs::create_dir_all(&place.applies)?;
     stdfs::create_dir(&dir)?;
     let staged = stage(place, job, &mut steps, contents).and_then(|()| Ok(fs::syncfs(&place.lower)?));
-    if let Err(error) = staged {
-        journal::clear_staging(place, &job.apply_id)?;
+    if let Err(error) = staged.and_then(|()| tell()) {
+        carry_out::clear_staging(place, &job.apply_id)?;
         stdfs::remove_dir_all(&dir)?;
         return Err(error);
     }
     let journal = Journal { id: job.apply_id.clone(), steps };
-    journal::write(&dir, "journal", &journal)?;
+    journal::write(&dir, JOURNAL, &journal)?;
     Ok(journal)
 }
 
@@ -192,11 +210,11 @@ pub fn interrupted(place: &Place, job: &ApplyJob, after: usize) -> Result<(), Jo
         plan.item(item)?;
     }
     let Plan { steps, contents, .. } = plan;
-    let journal = prepare(place, job, order(steps), &contents)?;
-    journal::carry_out_some(place, &journal, after)
+    let journal = prepare(place, job, order(steps), &contents, || Ok(()))?;
+    carry_out::carry_out_some(place, &journal, after)
 }
 
-/// Copies everything new into a directory of the project's own file system.
+/// Copies everything new into a directory of the project's own file system, and notes how things were.
 fn stage(
     place: &Place,
     job: &ApplyJob,
@@ -206,19 +224,26 @@ fn stage(
     let name = journal::staging_name(&job.apply_id);
     fs::mkdirat(&place.lower, &name, Mode::from_raw_mode(0o700))?;
     let staging = beneath::open_directory(&place.lower, name.as_bytes())?;
-    for step in steps.iter_mut().filter(|step| step.act() == Act::Place) {
-        let kept = step.kept();
-        if let Some(content) = contents.get(&step.path) {
-            let mut file = create(&staging, &kept)?;
-            file.write_all(content)?;
-        } else {
-            let (parent, name) = beneath::split(&step.path).ok_or(Errno::INVAL)?;
-            let upper = beneath::open_directory(&place.upper, parent)?;
-            copy((&upper, name), (&staging, &kept))?;
+    for step in steps.iter_mut() {
+        let (parent, name) = beneath::split(&step.path).ok_or(Errno::INVAL)?;
+        if let Some(before) = layer::stat_path(&place.lower, &step.path)? {
+            step.before = Some(Identity::of(&before));
+            step.old_mode = before.st_mode & 0o7777;
+            (step.uid, step.gid) = (before.st_uid, before.st_gid);
         }
-        let replaced = layer::stat_path(&place.lower, &step.path)?;
-        if let Some(replaced) = &replaced {
-            (step.uid, step.gid) = (replaced.st_uid, replaced.st_gid);
+        if matches!(step.act(), Act::Remove | Act::RemoveDirectory) {
+            step.source = Some(Identity::GONE);
+            continue;
+        }
+        let upper = beneath::open_directory(&place.upper, parent)?;
+        step.source = beneath::stat(&upper, name)?.as_ref().map(Identity::of_source);
+        if step.act() != Act::Place {
+            continue;
+        }
+        let kept = step.kept();
+        match contents.get(&step.path) {
+            Some(content) => File::from(copying::create(&staging, &kept)?).write_all(content)?,
+            None => copying::copy((&upper, name), (&staging, &kept))?,
         }
         step.inode = finish(&staging, &kept, step)?;
     }
@@ -228,35 +253,9 @@ fn stage(
 /// Owner and mode of a staged file; returns its inode.
 fn finish(staging: &OwnedFd, name: &OsStr, step: &Step) -> Result<u64, JobError> {
     let stat = beneath::stat(staging, name)?.ok_or(Errno::NOENT)?;
+    copying::own(staging, name, step.uid, step.gid)?;
     if layer::file_type(&stat) == Type::Regular {
-        let file = beneath::open_file(staging, name)?;
-        journal::own(&file, step.uid, step.gid)?;
-        fs::fchmod(&file, Mode::from_raw_mode(step.mode & 0o777))?;
+        fs::fchmod(beneath::open_file(staging, name)?, Mode::from_raw_mode(step.mode & 0o777))?;
     }
     Ok(stat.st_ino)
-}
-
-fn create(dir: impl AsFd, name: &OsStr) -> Result<File, Errno> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    Ok(File::from(fs::openat(dir, name, flags, Mode::from_raw_mode(0o600))?))
-}
-
-/// Copies a regular file with its times, or a link. A copy that was left half-made is replaced.
-pub fn copy(from: (impl AsFd, &OsStr), to: (impl AsFd, &OsStr)) -> Result<(), JobError> {
-    let (source_dir, source_name) = (from.0.as_fd(), from.1);
-    let stat = beneath::stat(source_dir, source_name)?.ok_or(Errno::NOENT)?;
-    if beneath::stat(&to.0, to.1)?.is_some() {
-        fs::unlinkat(&to.0, to.1, fs::AtFlags::empty())?;
-    }
-    if layer::file_type(&stat) == Type::Symlink {
-        let target = fs::readlinkat(source_dir, source_name, Vec::new())?;
-        return Ok(fs::symlinkat(target, &to.0, to.1)?);
-    }
-    let mut source = File::from(beneath::open_file(source_dir, source_name)?);
-    let mut copy = create(&to.0, to.1)?;
-    io::copy(&mut source, &mut copy)?;
-    let mtime = Timespec { tv_sec: stat.st_mtime, tv_nsec: stat.st_mtime_nsec as _ };
-    fs::futimens(&copy, &Timestamps { last_access: mtime, last_modification: mtime })?;
-    fs::fchmod(&copy, Mode::from_raw_mode(layer::permissions(&stat)))?;
-    Ok(())
 }

@@ -14,12 +14,19 @@ use rustix::{
 use super::{JobError, beneath};
 use crate::proto::keeper::{LayerFileType, LayerState, WorkspaceJob};
 
+/// The file that is made when a copy is complete.
+pub const COPIED: &str = "copied";
+
 /// The directories a job works on.
 pub struct Place {
     /// The project.
     pub lower: OwnedFd,
-    /// What the sandbox wrote.
+    /// What the sandbox wrote, or the copy of the project that it was given.
     pub upper: OwnedFd,
+    /// Of a copy: when it was complete. What has an earlier ctime was not touched since.
+    pub copied_at_ns: Option<i64>,
+    /// The directory around them.
+    pub layer: PathBuf,
     /// Where applies are kept.
     pub applies: PathBuf,
 }
@@ -38,9 +45,15 @@ impl Place {
         Ok(Place {
             lower: directory(Path::new(&job.lower))?,
             upper: directory(&layer.join("upper"))?,
+            copied_at_ns: if job.is_copy { Some(copied_at(layer)) } else { None },
             applies: layer.join("applies"),
+            layer: layer.to_path_buf(),
         })
     }
+}
+
+fn copied_at(layer: &Path) -> i64 {
+    fs::stat(layer.join(COPIED)).map_or(i64::MIN, |stat| ctime_ns(&stat))
 }
 
 /// Is this how overlayfs marks a deleted name?

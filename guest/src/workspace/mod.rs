@@ -3,12 +3,15 @@
 
 mod apply;
 mod beneath;
+mod carry_out;
 mod compare;
+mod copying;
 mod journal;
 mod layer;
 mod renames;
 mod scan;
 mod undo;
+mod whole;
 
 #[cfg(test)]
 mod tests;
@@ -29,7 +32,26 @@ use crate::proto::keeper::{
 const MAX_JOB: usize = 256 << 20;
 
 /// Where a job's answers go.
-pub type Answers<'a> = &'a mut dyn FnMut(Answer) -> io::Result<()>;
+pub trait Answers {
+    fn tell(&mut self, answer: Answer) -> io::Result<()>;
+    /// Returns when everything that was told is out of this process.
+    fn flush(&mut self) -> io::Result<()>;
+}
+
+/// One message after the other, each behind its length.
+struct Messages<W: Write>(W);
+
+impl<W: Write> Answers for Messages<W> {
+    fn tell(&mut self, answer: Answer) -> io::Result<()> {
+        let bytes = WorkspaceMessage { message: Some(answer) }.encode_to_vec();
+        self.0.write_all(&(bytes.len() as u32).to_le_bytes())?;
+        self.0.write_all(&bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
 
 /// Why a job failed: a code of the error table and a sentence.
 #[derive(Debug)]
@@ -65,28 +87,28 @@ pub fn main(_args: &[OsString]) -> ExitCode {
     if !rustix::process::geteuid().is_root() && crate::sys::own_user_namespace::enter().is_err() {
         eprintln!("caisson-guest workspace: no user namespace; files without permissions will be refused");
     }
-    let mut out = BufWriter::with_capacity(256 << 10, io::stdout().lock());
-    let mut answer = |message: Answer| write_message(&mut out, message);
-    let last = match read_job().map_err(JobError::from).and_then(|job| run(&job, &mut answer)) {
+    let mut out = Messages(BufWriter::with_capacity(256 << 10, io::stdout().lock()));
+    let last = match read_job().map_err(JobError::from).and_then(|job| run(&job, &mut out)) {
         Ok(done) => Answer::Done(done),
         Err(JobError { code, message, errno }) => {
             Answer::Failure(KeeperFailure { code: code.into(), message, errno: errno as u32 })
         }
     };
-    match write_message(&mut out, last).and_then(|()| out.flush()) {
+    match out.tell(last).and_then(|()| out.flush()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
 /// Runs one job; what it finds goes to `answers`.
-pub fn run(job: &WorkspaceJob, answers: Answers) -> Result<JobDone, JobError> {
+pub fn run(job: &WorkspaceJob, answers: &mut dyn Answers) -> Result<JobDone, JobError> {
     let place = layer::Place::open(job)?;
     match &job.job {
         Some(Job::Scan(options)) => scan::run(&place, options, answers),
         Some(Job::Apply(options)) => apply::run(&place, options, answers),
         Some(Job::Undo(options)) => undo::run(&place, options, answers),
-        Some(Job::Recover(_)) => journal::recover(&place),
+        Some(Job::Recover(_)) => carry_out::recover(&place),
+        Some(Job::Copy(_)) => whole::copy(&place),
         None => Err(JobError::new("INVALID_INPUT", "no job was given")),
     }
 }
@@ -102,10 +124,4 @@ fn read_job() -> io::Result<WorkspaceJob> {
     let mut bytes = vec![0; length];
     stdin.read_exact(&mut bytes)?;
     WorkspaceJob::decode(&*bytes).map_err(io::Error::other)
-}
-
-fn write_message(out: &mut impl Write, message: Answer) -> io::Result<()> {
-    let bytes = WorkspaceMessage { message: Some(message) }.encode_to_vec();
-    out.write_all(&(bytes.len() as u32).to_le_bytes())?;
-    out.write_all(&bytes)
 }

@@ -9,8 +9,8 @@ use std::{
 use rustix::{fs::Stat, io::Errno};
 
 use super::{
-    Answers, JobError, beneath, compare, journal,
-    journal::Applied,
+    Answers, JobError, beneath, compare,
+    journal::{Identity, Known},
     layer::{self, Place},
     renames,
 };
@@ -18,33 +18,33 @@ use crate::proto::keeper::{
     JobDone, LayerChange, LayerChangeKind as Kind, LayerFileType as Type, ScanJob, workspace_message::Message as Answer,
 };
 
-pub fn run(place: &Place, options: &ScanJob, answers: Answers) -> Result<JobDone, JobError> {
+pub fn run(place: &Place, options: &ScanJob, answers: &mut dyn Answers) -> Result<JobDone, JobError> {
     let mut changes = changes(place, options.attached_at_ns)?;
     if options.renames {
         renames::pair(place, &mut changes)?;
     }
     let count = changes.len() as u64;
     for mut change in changes {
-        if options.content_bytes > 0 {
+        if options.content_bytes > 0 && (change.conflict || !options.conflicts_only) {
             add_contents(place, &mut change, options.content_bytes)?;
         }
-        answers(Answer::Change(change))?;
+        answers.tell(Answer::Change(change))?;
     }
     Ok(JobDone { apply_id: String::new(), count })
 }
 
 /// Every change, in the order of paths, without contents.
 pub fn changes(place: &Place, attached_at_ns: i64) -> Result<Vec<LayerChange>, JobError> {
-    let applied = journal::applied(&place.applies)?;
-    let mut scan = Scan { applied, attached_at_ns, found: Vec::new() };
-    let upper = beneath::open_directory(&place.upper, b"")?;
-    scan.directory(upper.as_fd(), Some(place.lower.as_fd()), b"", false)?;
+    let mut scan =
+        Scan { known: Known::read(place)?, copied_at_ns: place.copied_at_ns, attached_at_ns, found: Vec::new() };
+    scan.directory(place.upper.as_fd(), Some(place.lower.as_fd()), b"", place.copied_at_ns.is_some())?;
     scan.found.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(scan.found)
 }
 
 struct Scan {
-    applied: Applied,
+    known: Known,
+    copied_at_ns: Option<i64>,
     attached_at_ns: i64,
     found: Vec<LayerChange>,
 }
@@ -90,9 +90,9 @@ impl Scan {
                 _ => Ok(()),
             };
         }
-        let conflict = old.as_ref().is_some_and(|old| self.conflicts(&path, old));
         match (lower, &old) {
-            (Some(lower), Some(old)) => self.both(upper, lower, name, &path, (old, &new), conflict)?,
+            _ if self.known.is_delivered(&path, Identity::of_source(&new)) => {}
+            (Some(lower), Some(old)) => self.both(upper, lower, name, &path, (old, &new))?,
             _ => self.push(change(path.clone(), Kind::Added, None, Some(layer::state(upper, name, &new)?), false)),
         }
         if layer::file_type(&new) == Type::Directory {
@@ -109,8 +109,13 @@ impl Scan {
         name: &OsStr,
         path: &[u8],
         (old, new): (&Stat, &Stat),
-        conflict: bool,
     ) -> Result<(), JobError> {
+        // Nobody has touched the copy since it was made, nor the original since it was copied.
+        let untouched = self.copied_at_ns.is_some_and(|copied_at| layer::ctime_ns(new) < copied_at);
+        if untouched && layer::ctime_ns(old) <= self.attached_at_ns {
+            return Ok(());
+        }
+        let conflict = self.conflicts(path, old);
         let (before, after) = (layer::state(lower, name, old)?, layer::state(upper, name, new)?);
         let looks_other = before.r#type != after.r#type || before.target != after.target || before.size != after.size;
         let regular = layer::file_type(new) == Type::Regular;
@@ -141,7 +146,7 @@ impl Scan {
             (Some(lower), Some(old)) if layer::file_type(old) == Type::Directory => open_if_there(lower, name)?,
             _ => None,
         };
-        let hidden = layer::is_opaque(&inner);
+        let hidden = self.copied_at_ns.is_some() || layer::is_opaque(&inner);
         self.directory(inner.as_fd(), project.as_ref().map(AsFd::as_fd), path, hidden)
     }
 
@@ -150,6 +155,9 @@ impl Scan {
         let Some(old) = beneath::stat(lower, name)? else { return Ok(()) };
         if layer::file_type(&old) == Type::Directory {
             self.deleted_below(lower, name, &path)?;
+        }
+        if self.known.is_delivered(&path, Identity::GONE) || self.never_copied(&path, &old) {
+            return Ok(());
         }
         let conflict = layer::file_type(&old) != Type::Directory && self.conflicts(&path, &old);
         let state = layer::state(lower, name, &old)?;
@@ -169,9 +177,13 @@ impl Scan {
     /// Was the project's file changed since the sandbox attached it, by anybody but us?
     fn conflicts(&self, path: &[u8], old: &Stat) -> bool {
         let ctime = layer::ctime_ns(old);
-        layer::file_type(old) != Type::Directory
-            && ctime > self.attached_at_ns
-            && self.applied.get(path) != Some(&(old.st_ino, ctime))
+        layer::file_type(old) != Type::Directory && ctime > self.attached_at_ns && !self.known.is_ours(path, old)
+    }
+
+    /// A copy has no sockets and the like, and nothing that was made since.
+    fn never_copied(&self, path: &[u8], old: &Stat) -> bool {
+        let is_new = layer::ctime_ns(old) > self.attached_at_ns && !self.known.is_ours(path, old);
+        self.copied_at_ns.is_some() && (layer::file_type(old) == Type::Special || is_new)
     }
 
     fn push(&mut self, change: LayerChange) {

@@ -15,6 +15,20 @@ use crate::proto::keeper::{
 
 struct Case {
     root: PathBuf,
+    is_copy: bool,
+}
+
+struct Told(Vec<Answer>);
+
+impl super::Answers for Told {
+    fn tell(&mut self, answer: Answer) -> std::io::Result<()> {
+        self.0.push(answer);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 impl Case {
@@ -23,7 +37,7 @@ impl Case {
         let _ = fs::remove_dir_all(&root);
         fs::create_dir_all(root.join("project")).unwrap();
         fs::create_dir_all(root.join("layer/upper")).unwrap();
-        Case { root }
+        Case { root, is_copy: false }
     }
 
     fn project(&self, path: &str) -> PathBuf {
@@ -39,17 +53,14 @@ impl Case {
             lower: self.root.join("project").to_str().unwrap().into(),
             layer: self.root.join("layer").to_str().unwrap().into(),
             job: Some(job),
+            is_copy: self.is_copy,
         };
-        let mut answers = Vec::new();
-        let done = run(&job, &mut |answer| {
-            answers.push(answer);
-            Ok(())
-        });
-        done.map(|_| answers).map_err(|error| format!("{}: {}", error.code, error.message))
+        let mut answers = Told(Vec::new());
+        run(&job, &mut answers).map(|_| answers.0).map_err(|error| format!("{}: {}", error.code, error.message))
     }
 
     fn scan(&self) -> Vec<LayerChange> {
-        let job = ScanJob { content_bytes: 1 << 20, renames: true, attached_at_ns: i64::MAX };
+        let job = ScanJob { content_bytes: 1 << 20, renames: true, attached_at_ns: i64::MAX, conflicts_only: false };
         let answers = self.job(Job::Scan(job)).unwrap();
         answers.into_iter().map(|answer| if let Answer::Change(change) = answer { change } else { panic!() }).collect()
     }
@@ -79,6 +90,7 @@ impl Case {
             lower: self.root.join("project").to_str().unwrap().into(),
             layer: self.root.join("layer").to_str().unwrap().into(),
             job: None,
+            is_copy: self.is_copy,
         })
         .unwrap()
     }

@@ -1,4 +1,5 @@
 // A project on the host for tests of workspaces, and what it looks like from outside and from inside.
+import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { type Client, connect } from "@caisson/client";
@@ -48,6 +49,17 @@ export function makeProject(account: Account, script = ""): Project {
     listEverything: () => run(everything, self),
     [Symbol.dispose]: () => rmSync(dir, { recursive: true, force: true }),
   };
+}
+
+/** Two listings must be the same; says in which lines they are not. */
+export function sameTree(actual: string, expected: string, what: string): void {
+  if (actual === expected) return;
+  const [now, then] = [actual.split("\n"), expected.split("\n")];
+  const lines = [
+    ...now.filter((line) => !then.includes(line)).map((line) => `is: ${line}`),
+    ...then.filter((line) => !now.includes(line)).map((line) => `was to be: ${line}`),
+  ];
+  assert.fail(`${what}\n${lines.slice(0, 40).join("\n")}`);
 }
 
 export interface Subject extends AsyncDisposable {

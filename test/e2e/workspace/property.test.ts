@@ -3,14 +3,16 @@ import { after, before, describe, it } from "node:test";
 import type { Box } from "@caisson/client";
 import { accounts } from "../../support/daemon.ts";
 import { edits } from "./edits.ts";
-import { listing, makeProject, type Project, type Subject, subject } from "./project.ts";
+import { listing, makeProject, type Project, type Subject, sameTree, subject } from "./project.ts";
 
 /** `CAISSON_SEED` repeats one sequence; `CAISSON_ROUNDS` asks for more of them. */
 const first = Number(process.env.CAISSON_SEED ?? Math.floor(Math.random() * 1e9));
 const rounds = process.env.CAISSON_SEED ? 1 : Number(process.env.CAISSON_ROUNDS ?? 12);
 
-for (const account of accounts()) {
-  describe(`workspaces as ${account.name}`, { timeout: 280_000 }, () => {
+for (const [account, mode] of accounts().flatMap((who) =>
+  (["overlay", "copy"] as const).map((how) => [who, how] as const),
+)) {
+  describe(`a project as ${mode}, as ${account.name}`, { timeout: 280_000 }, () => {
     let at: Subject;
     before(async () => {
       at = await subject(account);
@@ -23,8 +25,7 @@ for (const account of accounts()) {
       return Buffer.from(result.stdout.bytes).toString("latin1");
     };
 
-    const attached = (project: Project) =>
-      at.client.create({ workspace: { dir: project.dir, mode: "overlay" } });
+    const attached = (project: Project) => at.client.create({ workspace: { dir: project.dir, mode } });
 
     it("brings exactly the tree that the sandbox saw, and takes it back", async () => {
       for (let seed = first; seed < first + rounds; seed++) {
@@ -34,7 +35,7 @@ for (const account of accounts()) {
         // Twice, with an apply between: a session goes on after an apply.
         await inside(box, edits(seed, 60));
         const seen = await inside(box, listing);
-        assert.equal(project.listEverything(), before, `seed ${seed}: nothing has touched the project`);
+        sameTree(project.listEverything(), before, `seed ${seed}: nothing has touched the project`);
         const changes = await box.workspace.diff();
         const result = await box.workspace.apply();
         assert.deepEqual(
@@ -42,7 +43,7 @@ for (const account of accounts()) {
           [],
           `seed ${seed}`,
         );
-        assert.equal(project.list(), seen, `seed ${seed}: ${changes.length} changes`);
+        sameTree(project.list(), seen, `seed ${seed}: ${changes.length} changes`);
         assert.deepEqual([...(await box.workspace.diff())], [], `seed ${seed}: nothing is left to apply`);
         const again = await box.workspace.apply();
         assert.deepEqual([again.applyId, again.applied], ["", 0], `seed ${seed}`);
@@ -50,13 +51,16 @@ for (const account of accounts()) {
         await inside(box, edits(seed + 1, 20));
         const later = await inside(box, listing);
         const second = await box.workspace.apply();
-        assert.equal(project.list(), later, `seed ${seed}: the second apply`);
+        sameTree(project.list(), later, `seed ${seed}: the second apply`);
         if (second.applyId) {
           await box.workspace.undo();
-          assert.equal(project.list(), seen, `seed ${seed}: the second apply taken back`);
+          sameTree(project.list(), seen, `seed ${seed}: the second apply taken back`);
         }
         if (result.applyId) await box.workspace.undo();
-        assert.equal(project.list(), listed, `seed ${seed}: everything taken back`);
+        sameTree(project.list(), listed, `seed ${seed}: everything taken back`);
+        const repeated = await box.workspace.apply();
+        assert.equal(repeated.conflicts, 0, `seed ${seed}: what undo restored is no change of the host's`);
+        sameTree(project.list(), later, `seed ${seed}: applied once more`);
         await box.delete();
       }
     });
@@ -72,7 +76,7 @@ for (const account of accounts()) {
         await box.delete();
         await box.workspace.discard();
         assert.deepEqual([...(await box.workspace.diff())], []);
-        assert.equal(project.listEverything(), before, `seed ${seed}`);
+        sameTree(project.listEverything(), before, `seed ${seed}`);
       }
     });
   });

@@ -66,8 +66,8 @@ type RunCall = Call<typeof options>;
 
 function checkWrite(detach: boolean, { workspace }: SandboxSpec): void {
   if (detach) throw new UsageError("--write has to wait for the command, so it does not go with --detach");
-  if (workspace?.mode !== "overlay")
-    throw new UsageError("--write needs a project that is attached as an overlay");
+  if (workspace?.mode !== "overlay" && workspace?.mode !== "copy")
+    throw new UsageError("--write needs a project that is attached as an overlay or a copy");
 }
 
 /** Starts the command. A default that does not fit gives way; what was asked for does not. */

@@ -21,15 +21,15 @@ export async function boxWithChanges(client: Client, io: Io, word: string | unde
   let looked = 0;
   for await (const sandbox of client.sandboxes.list({ all: true })) {
     if (looked++ >= lookBack) break;
-    if (!isOverlayOf(sandbox, io.cwd)) continue;
+    if (!worksOn(sandbox, io.cwd)) continue;
     const box = client.sandboxes.at(sandbox.id);
     if ((await box.workspace.diff()).length > 0) return box;
   }
   throw new UsageError("nothing that ran in this directory has changed anything");
 }
 
-function isOverlayOf({ workspace }: Sandbox, dir: string): boolean {
-  return workspace?.mode === "overlay" && workspace.dir === dir;
+function worksOn({ workspace }: Sandbox, dir: string): boolean {
+  return (workspace?.mode === "overlay" || workspace?.mode === "copy") && workspace.dir === dir;
 }
 
 /** The changes that people count: files and links, and directories only where they are all there is. */

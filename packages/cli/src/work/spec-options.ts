@@ -13,8 +13,8 @@ export const specOptions = {
   },
   mode: {
     kind: "choice",
-    choices: ["overlay", "bind", "none"],
-    summary: "How: writes stay aside, read-only, or not at all. Default: overlay",
+    choices: ["overlay", "copy", "bind", "none"],
+    summary: "How: writes stay aside, a copy, read-only, or not at all. Default: overlay",
   },
   "no-workspace": { kind: "flag", summary: "Attach no project; the same as --workspace none" },
   tier: {
@@ -27,6 +27,11 @@ export const specOptions = {
     kind: "text",
     value: "NAME",
     summary: "What is allowed inside; see `caisson profile ls`. Default: moderate",
+  },
+  toolchains: {
+    kind: "choice",
+    choices: ["auto", "off"],
+    summary: "Show the toolchains of the host that your PATH uses. Default: the profile's",
   },
   memory: { kind: "size", short: "m", summary: "Memory" },
   cpus: { kind: "number", summary: "Processors, such as 1.5" },
@@ -55,6 +60,7 @@ export function specFrom(values: SpecValues, io: Io, host: Host): ChosenSpec {
   if (values.driver) spec.driver = values.driver;
   if (values.profile) spec.profile = values.profile;
   if (values.agent) spec.agent = values.agent;
+  if (values.toolchains) spec.toolchains = values.toolchains;
   if (values["idle-ttl"]) spec.idleTtl = values["idle-ttl"];
   if (values["max-age"]) spec.maxAge = values["max-age"];
   const limits: Limits = { memory: values.memory, cpus: values.cpus, pids: values.pids, disk: values.disk };

@@ -11,7 +11,7 @@ import { enumName, toDate, toNumber, toSeconds } from "./numbers.ts";
 
 const tiers = ["unspecified", "container", "gvisor", "microvm"] as const;
 const states = ["unspecified", "queued", "starting", "ready", "stopping", "ended"] as const;
-const modes = ["unspecified", "none", "overlay", "bind"] as const;
+const modes = ["unspecified", "none", "overlay", "bind", "copy"] as const;
 
 export type Tier = Exclude<(typeof tiers)[number], "unspecified">;
 export type SandboxState = Exclude<(typeof states)[number], "unspecified">;

@@ -23,6 +23,7 @@ function layer(project: Record<string, string>): Layer & { write(path: string, t
     guest,
     projectDir: join(dir, "project"),
     dir: join(dir, "layer"),
+    isCopy: false,
     attachedAtMs: Date.now() + 100,
     uid: 0,
     gid: 0,

@@ -1,5 +1,7 @@
 // The changes of one sandbox: listed, applied, taken back.
 import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
   type AppliedFileSchema,
@@ -15,10 +17,10 @@ import {
   LayerFileType,
 } from "@caisson/contract/keeper";
 import { matcher } from "./glob.ts";
-import { type JobInit, runJob } from "./job.ts";
+import { type JobInit, type JobItem, runJob } from "./job.ts";
 import { Merger } from "./merge.ts";
 import { patchOf } from "./patch.ts";
-import { withheld } from "./protect.ts";
+import { type Judged, Protection } from "./protect.ts";
 
 /** Where a sandbox's changes are, and what they are changes of. */
 export interface Layer {
@@ -27,6 +29,8 @@ export interface Layer {
   projectDir: string;
   /** The directory that holds `upper`. */
   dir: string;
+  /** `upper` is a copy of the project and not what an overlay wrote. */
+  isCopy: boolean;
   /** When the sandbox attached the project, in milliseconds since the epoch. */
   attachedAtMs: number;
   /** The project's owner, for a daemon of root's. */
@@ -46,9 +50,11 @@ export async function* listChanges(
   options: { patch: boolean; paths: readonly string[] },
 ): AsyncGenerator<ChangeInit> {
   const matches = matcher(options.paths);
-  for await (const change of scan(layer, options.patch ? contentBytes : 0n)) {
+  const protection = protectionOf(layer);
+  for await (const change of scan(layer, { content: options.patch ? contentBytes : 0n })) {
     const path = pathText(change.path);
-    if (matches(path)) yield await describe(change, path, options.patch);
+    const withheld = protection.withheld(judged(change, path)) ?? "";
+    if (matches(path)) yield { ...(await describe(change, path, options.patch)), withheld };
   }
 }
 
@@ -64,39 +70,47 @@ export async function applyChanges(
 ): Promise<Applied> {
   const matches = matcher(options.paths);
   const merger = new Merger(layer.projectDir, layer.attachedAtMs);
+  const protection = protectionOf(layer);
+  const why = (change: LayerChange, path: string) => {
+    const reason = protection.withheld(judged(change, path));
+    return options.paths.includes(path) ? undefined : reason;
+  };
   const files: AppliedInit[] = [];
   const items: MessageInitShape<typeof ApplyItemSchema>[] = [];
   const merged = new Set<string>();
-  for await (const change of scan(layer, contentBytes)) {
+  for await (const change of scan(layer, { content: contentBytes, conflictsOnly: true })) {
     const path = pathText(change.path);
     if (!matches(path)) continue;
-    const reason = options.paths.includes(path) ? undefined : withheld(path);
+    const reason = why(change, path);
     if (reason !== undefined) {
-      if (change.new?.type === LayerFileType.DIRECTORY) continue;
+      // A directory is only in the way of what is in it.
+      if ((change.new ?? change.old)?.type === LayerFileType.DIRECTORY) continue;
       files.push({ path: change.path, outcome: ApplyOutcome.WITHHELD, reason });
       continue;
     }
     const content = change.conflict ? await merger.merge(path, change) : undefined;
     if (content !== undefined) merged.add(path);
-    items.push({ path: change.path, ...(content && { content }) });
-    if (change.kind === LayerChangeKind.RENAMED) items.push({ path: change.from });
+    items.push({ path: change.path, from: movedFrom(change), ...(content && { content }) });
+  }
+
+  /** Of a rename: what is to go. What was not chosen, or would be withheld, stays. */
+  function movedFrom(change: LayerChange): Uint8Array {
+    if (change.kind !== LayerChangeKind.RENAMED) return change.from;
+    const from = pathText(change.from);
+    const stays = !matches(from) || why({ ...change, path: change.from, new: undefined }, from) !== undefined;
+    return stays ? new Uint8Array() : change.from;
   }
   const applyId = `${Date.now().toString(36)}-${randomBytes(4).toString("hex")}`;
   let applied = 0;
-  for await (const item of runJob(layer.guest, {
-    ...place(layer),
-    job: {
-      case: "apply",
-      value: {
-        items,
-        attachedAtNs: attachedAtNs(layer),
-        dryRun: options.dryRun,
-        applyId,
-        uid: layer.uid,
-        gid: layer.gid,
-      },
-    },
-  })) {
+  const value = {
+    items,
+    attachedAtNs: attachedAtNs(layer),
+    dryRun: options.dryRun,
+    applyId,
+    uid: layer.uid,
+    gid: layer.gid,
+  };
+  for await (const item of completed(layer, applyId, { case: "apply", value })) {
     if (!("outcome" in item)) continue;
     const { path, result, reason } = item.outcome;
     const outcome = outcomeOf(result, merged.has(pathText(path)));
@@ -111,7 +125,7 @@ export async function applyChanges(
 export async function undoApply(layer: Layer, applyId: string): Promise<AppliedInit[]> {
   const files: AppliedInit[] = [];
   const job = { case: "undo" as const, value: { applyId, dryRun: false } };
-  for await (const item of runJob(layer.guest, { ...place(layer), job })) {
+  for await (const item of completed(layer, undefined, job)) {
     if (!("outcome" in item)) continue;
     const { path, result, reason } = item.outcome;
     files.push({ path, outcome: outcomeOf(result, false) ?? ApplyOutcome.APPLIED, reason });
@@ -119,20 +133,75 @@ export async function undoApply(layer: Layer, applyId: string): Promise<AppliedI
   return files;
 }
 
-/** Completes an apply that a crash interrupted. */
-export async function recoverApply(layer: Layer): Promise<void> {
-  for await (const _ of runJob(layer.guest, { ...place(layer), job: { case: "recover", value: {} } }));
+/** Completes an apply or undo that a crash interrupted; returns the id of the apply. */
+export async function recoverApply(layer: Layer): Promise<string> {
+  let id = "";
+  for await (const item of runJob(layer.guest, { ...place(layer), job: { case: "recover", value: {} } })) {
+    if ("done" in item) id = item.done.applyId;
+  }
+  return id;
 }
 
-async function* scan(layer: Layer, content: bigint): AsyncGenerator<LayerChange> {
-  const value = { contentBytes: content, renames: true, attachedAtNs: attachedAtNs(layer) };
+/** Runs a job that changes the project. A helper that dies on the way leaves nothing half done: it is completed, or
+ * everything is as it was and the call fails. */
+async function* completed(
+  layer: Layer,
+  applyId: string | undefined,
+  job: NonNullable<JobInit["job"]>,
+): AsyncGenerator<JobItem> {
+  try {
+    yield* runJob(layer.guest, { ...place(layer), job });
+  } catch (error) {
+    // What the helper told before it died is what it was about to do.
+    if ((await recoverApply(layer)) !== applyId) throw error;
+  }
+}
+
+/** Fills a layer with a copy of the project. */
+export async function copyProject(layer: Pick<Layer, "guest" | "projectDir" | "dir">): Promise<void> {
+  const job = { case: "copy" as const, value: {} };
+  for await (const _ of runJob(layer.guest, {
+    lower: layer.projectDir,
+    layer: layer.dir,
+    isCopy: true,
+    job,
+  }));
+}
+
+async function* scan(
+  layer: Layer,
+  options: { content: bigint; conflictsOnly?: boolean },
+): AsyncGenerator<LayerChange> {
+  const value = {
+    contentBytes: options.content,
+    conflictsOnly: options.conflictsOnly ?? false,
+    renames: true,
+    attachedAtNs: attachedAtNs(layer),
+  };
   for await (const item of runJob(layer.guest, { ...place(layer), job: { case: "scan", value } })) {
     if ("change" in item) yield item.change;
   }
 }
 
-function place(layer: Layer): Pick<JobInit, "lower" | "layer"> {
-  return { lower: layer.projectDir, layer: layer.dir };
+function protectionOf(layer: Layer): Protection {
+  return new Protection((path) => existsSync(join(layer.projectDir, path)));
+}
+
+function judged(change: LayerChange, path: string): Judged {
+  switch (change.new?.type) {
+    case undefined:
+      return { path, now: undefined };
+    case LayerFileType.REGULAR:
+      return { path, now: "file" };
+    case LayerFileType.DIRECTORY:
+      return { path, now: "directory" };
+    default:
+      return { path, now: "other" };
+  }
+}
+
+function place(layer: Layer): Pick<JobInit, "lower" | "layer" | "isCopy"> {
+  return { lower: layer.projectDir, layer: layer.dir, isCopy: layer.isCopy };
 }
 
 function attachedAtNs(layer: Layer): bigint {
@@ -141,8 +210,8 @@ function attachedAtNs(layer: Layer): bigint {
 
 async function describe(change: LayerChange, path: string, withPatch: boolean): Promise<ChangeInit> {
   const { old, new: now } = change;
-  const from = change.from.length > 0 ? pathText(change.from) : path;
-  const patch = withPatch ? await patchOf(change, path, from) : undefined;
+  // No tool takes patches of git's own files.
+  const patch = withPatch && !path.split("/").includes(".git") ? await patchOf(change) : undefined;
   return {
     path: change.path,
     kind: kinds[change.kind] ?? ChangeKind.UNSPECIFIED,
@@ -154,7 +223,6 @@ async function describe(change: LayerChange, path: string, withPatch: boolean): 
     newSize: now?.size ?? 0n,
     binary: Boolean(old?.binary || now?.binary),
     conflict: change.conflict,
-    withheld: withheld(path) ?? "",
     patch: patch?.text ?? "",
     linesAdded: patch?.added ?? 0,
     linesRemoved: patch?.removed ?? 0,

@@ -3,6 +3,7 @@ export {
   type AppliedInit,
   applyChanges,
   type ChangeInit,
+  copyProject,
   type Layer,
   listChanges,
   recoverApply,

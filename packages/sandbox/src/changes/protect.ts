@@ -1,18 +1,82 @@
 // Files that would run code outside the sandbox later, without anybody asking for it. Inside they may be
 // written freely; apply withholds them unless they are named.
 
-/** Why a changed path is withheld, or undefined. `path` is relative to the project. */
-export function withheld(path: string): string | undefined {
-  const parts = path.split("/");
-  const git = parts.findIndex((part) => part.toLowerCase() === ".git");
-  if (git > 0) return "it belongs to a repository inside the project";
-  if (git === 0) return insideGit(parts.slice(1));
-  for (const part of parts) {
-    const reason = names.get(part.toLowerCase());
-    if (reason) return reason;
-  }
-  return undefined;
+/** One change, as far as it matters here. */
+export interface Judged {
+  /** Relative to the project. */
+  path: string;
+  /** What it is now; undefined if it is gone. */
+  now: "file" | "directory" | "other" | undefined;
 }
+
+/** Judges the changes of one project, in the order of their paths. */
+export class Protection {
+  readonly #hasInProject: (path: string) => boolean;
+  #repositoryGone = false;
+
+  /** `hasInProject`: is there anything at this path of the project, on the host? */
+  constructor(hasInProject: (path: string) => boolean) {
+    this.#hasInProject = hasInProject;
+  }
+
+  /** Why a change is withheld, or undefined. */
+  withheld(change: Judged): string | undefined {
+    const parts = change.path.split("/");
+    const git = parts.findIndex((part) => part.toLowerCase() === ".git");
+    if (git > 0) return "it belongs to a repository inside the project";
+    if (git === 0) return this.#inGit(parts.slice(1), change);
+    for (const part of parts) {
+      const reason = names.get(part.toLowerCase());
+      if (reason) return reason;
+    }
+    return this.#bareRepository(parts, change);
+  }
+
+  /** In `.git` only what commits, branches and refs are made of may pass; `config`, `hooks` and the like may not, nor may
+   * links, nor a `.git` that points elsewhere. */
+  #inGit(parts: string[], { now }: Judged): string | undefined {
+    if (now === "other" || (now === "file" && parts.length === 0)) return gitActs;
+    const [first = "", ...rest] = parts;
+    // `.git` and `.git/HEAD` come before what makes up the history.
+    if (now === undefined && (parts.length === 0 || (first === "HEAD" && rest.length === 0)))
+      this.#repositoryGone = true;
+    if (now === undefined && (this.#repositoryGone || first === "objects")) {
+      return "git's history is only added to";
+    }
+    if (parts.length === 0) return undefined;
+    if (now === "directory") return gitTrees.has(first) || first === "" ? undefined : gitActs;
+    const passes =
+      rest.length === 0
+        ? gitFiles.has(first) || /^sharedindex\.[0-9a-f]+$/.test(first)
+        : gitTrees.has(first) && !(first === "objects" && rest[0] === "info");
+    return passes ? undefined : gitActs;
+  }
+
+  /** git takes any directory that has a HEAD for a repository, and acts on the settings that lie beside it. */
+  #bareRepository(parts: string[], { now }: Judged): string | undefined {
+    if (now === undefined) return undefined;
+    if (parts.at(-1)!.toLowerCase() === "head") return "git would take its directory for a repository";
+    for (let end = 1; end <= parts.length; end++) {
+      const name = parts[end - 1]!.toLowerCase();
+      if (!bareNames.has(name)) continue;
+      if (this.#hasInProject([...parts.slice(0, end - 1), "HEAD"].join("/"))) return gitActs;
+    }
+    return undefined;
+  }
+}
+
+const gitActs = "git on the host would act on it";
+/** What git runs programs from, or is led to such, in a repository's directory. */
+const bareNames = new Set([
+  "config",
+  "config.worktree",
+  "commondir",
+  "gitdir",
+  "hooks",
+  "info",
+  "modules",
+  "worktrees",
+]);
 
 const shell = "a shell reads it when it starts";
 const editor = "an editor may run what it names";
@@ -35,16 +99,6 @@ function because(reason: string): (name: string) => [string, string] {
   return (name) => [name, reason];
 }
 
-/** In `.git` only what commits, branches and refs are made of may pass; `config`, `hooks` and the like may not. */
-function insideGit(parts: string[]): string | undefined {
-  if (parts.length === 0) return undefined;
-  const [first, ...rest] = parts;
-  const passes =
-    (gitFiles.has(first!) && rest.length === 0) ||
-    (gitTrees.has(first!) && !(first === "objects" && rest[0] === "info" && rest.length > 1));
-  return passes ? undefined : "git on the host would act on it";
-}
-
 const gitFiles = new Set([
   "HEAD",
   "ORIG_HEAD",
@@ -57,6 +111,7 @@ const gitFiles = new Set([
   "COMMIT_EDITMSG",
   "index",
   "packed-refs",
+  "shallow",
 ]);
 
 const gitTrees = new Set(["objects", "refs", "logs"]);

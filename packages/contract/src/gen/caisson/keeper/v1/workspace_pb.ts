@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file caisson/keeper/v1/workspace.proto.
  */
 export const file_caisson_keeper_v1_workspace: GenFile = /*@__PURE__*/
-  fileDesc("CiFjYWlzc29uL2tlZXBlci92MS93b3Jrc3BhY2UucHJvdG8SEWNhaXNzb24ua2VlcGVyLnYxIusBCgxXb3Jrc3BhY2VKb2ISDQoFbG93ZXIYASABKAkSDQoFbGF5ZXIYAiABKAkSKgoEc2NhbhgDIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLlNjYW5Kb2JIABIsCgVhcHBseRgEIAEoCzIbLmNhaXNzb24ua2VlcGVyLnYxLkFwcGx5Sm9iSAASKgoEdW5kbxgFIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLlVuZG9Kb2JIABIwCgdyZWNvdmVyGAYgASgLMh0uY2Fpc3Nvbi5rZWVwZXIudjEuUmVjb3ZlckpvYkgAQgUKA2pvYiLkAQoQV29ya3NwYWNlTWVzc2FnZRIwCgZjaGFuZ2UYASABKAsyHi5jYWlzc29uLmtlZXBlci52MS5MYXllckNoYW5nZUgAEjIKB291dGNvbWUYAiABKAsyHy5jYWlzc29uLmtlZXBlci52MS5BcHBseU91dGNvbWVIABIqCgRkb25lGAMgASgLMhouY2Fpc3Nvbi5rZWVwZXIudjEuSm9iRG9uZUgAEjMKB2ZhaWx1cmUYBCABKAsyIC5jYWlzc29uLmtlZXBlci52MS5LZWVwZXJGYWlsdXJlSABCCQoHbWVzc2FnZSIqCgdKb2JEb25lEhAKCGFwcGx5X2lkGAEgASgJEg0KBWNvdW50GAIgASgEIkkKB1NjYW5Kb2ISFQoNY29udGVudF9ieXRlcxgBIAEoBBIPCgdyZW5hbWVzGAIgASgIEhYKDmF0dGFjaGVkX2F0X25zGAMgASgDIqwBCgpMYXllclN0YXRlEi4KBHR5cGUYASABKA4yIC5jYWlzc29uLmtlZXBlci52MS5MYXllckZpbGVUeXBlEgwKBG1vZGUYAiABKA0SDAoEc2l6ZRgDIAEoBBIOCgZ0YXJnZXQYBCABKAwSEAoIbXRpbWVfbnMYBSABKAMSFAoHY29udGVudBgGIAEoDEgAiAEBEg4KBmJpbmFyeRgHIAEoCEIKCghfY29udGVudCLFAQoLTGF5ZXJDaGFuZ2USDAoEcGF0aBgBIAEoDBIwCgRraW5kGAIgASgOMiIuY2Fpc3Nvbi5rZWVwZXIudjEuTGF5ZXJDaGFuZ2VLaW5kEgwKBGZyb20YAyABKAwSKgoDb2xkGAQgASgLMh0uY2Fpc3Nvbi5rZWVwZXIudjEuTGF5ZXJTdGF0ZRIqCgNuZXcYBSABKAsyHS5jYWlzc29uLmtlZXBlci52MS5MYXllclN0YXRlEhAKCGNvbmZsaWN0GAYgASgIIowBCghBcHBseUpvYhIrCgVpdGVtcxgBIAMoCzIcLmNhaXNzb24ua2VlcGVyLnYxLkFwcGx5SXRlbRIWCg5hdHRhY2hlZF9hdF9ucxgCIAEoAxIPCgdkcnlfcnVuGAMgASgIEhAKCGFwcGx5X2lkGAQgASgJEgsKA3VpZBgFIAEoDRILCgNnaWQYBiABKA0iSgoJQXBwbHlJdGVtEgwKBHBhdGgYASABKAwSFAoHY29udGVudBgCIAEoDEgAiAEBEg0KBWZvcmNlGAMgASgIQgoKCF9jb250ZW50IlwKDEFwcGx5T3V0Y29tZRIMCgRwYXRoGAEgASgMEi4KBnJlc3VsdBgCIAEoDjIeLmNhaXNzb24ua2VlcGVyLnYxLkFwcGx5UmVzdWx0Eg4KBnJlYXNvbhgDIAEoCSIsCgdVbmRvSm9iEhAKCGFwcGx5X2lkGAEgASgJEg8KB2RyeV9ydW4YAiABKAgiDAoKUmVjb3ZlckpvYirLAQoPTGF5ZXJDaGFuZ2VLaW5kEiEKHUxBWUVSX0NIQU5HRV9LSU5EX1VOU1BFQ0lGSUVEEAASGwoXTEFZRVJfQ0hBTkdFX0tJTkRfQURERUQQARIeChpMQVlFUl9DSEFOR0VfS0lORF9NT0RJRklFRBACEh0KGUxBWUVSX0NIQU5HRV9LSU5EX0RFTEVURUQQAxIdChlMQVlFUl9DSEFOR0VfS0lORF9SRU5BTUVEEAQSGgoWTEFZRVJfQ0hBTkdFX0tJTkRfTU9ERRAFKqYBCg1MYXllckZpbGVUeXBlEh8KG0xBWUVSX0ZJTEVfVFlQRV9VTlNQRUNJRklFRBAAEhsKF0xBWUVSX0ZJTEVfVFlQRV9SRUdVTEFSEAESHQoZTEFZRVJfRklMRV9UWVBFX0RJUkVDVE9SWRACEhsKF0xBWUVSX0ZJTEVfVFlQRV9TWU1MSU5LEAMSGwoXTEFZRVJfRklMRV9UWVBFX1NQRUNJQUwQBCqRAQoLQXBwbHlSZXN1bHQSHAoYQVBQTFlfUkVTVUxUX1VOU1BFQ0lGSUVEEAASGAoUQVBQTFlfUkVTVUxUX0FQUExJRUQQARIVChFBUFBMWV9SRVNVTFRfU0FNRRACEhkKFUFQUExZX1JFU1VMVF9DT05GTElDVBADEhgKFEFQUExZX1JFU1VMVF9SRUZVU0VEEARiBnByb3RvMw", [file_caisson_keeper_v1_keeper]);
+  fileDesc("CiFjYWlzc29uL2tlZXBlci92MS93b3Jrc3BhY2UucHJvdG8SEWNhaXNzb24ua2VlcGVyLnYxIqgCCgxXb3Jrc3BhY2VKb2ISDQoFbG93ZXIYASABKAkSDQoFbGF5ZXIYAiABKAkSKgoEc2NhbhgDIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLlNjYW5Kb2JIABIsCgVhcHBseRgEIAEoCzIbLmNhaXNzb24ua2VlcGVyLnYxLkFwcGx5Sm9iSAASKgoEdW5kbxgFIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLlVuZG9Kb2JIABIwCgdyZWNvdmVyGAYgASgLMh0uY2Fpc3Nvbi5rZWVwZXIudjEuUmVjb3ZlckpvYkgAEioKBGNvcHkYByABKAsyGi5jYWlzc29uLmtlZXBlci52MS5Db3B5Sm9iSAASDwoHaXNfY29weRgIIAEoCEIFCgNqb2Ii5AEKEFdvcmtzcGFjZU1lc3NhZ2USMAoGY2hhbmdlGAEgASgLMh4uY2Fpc3Nvbi5rZWVwZXIudjEuTGF5ZXJDaGFuZ2VIABIyCgdvdXRjb21lGAIgASgLMh8uY2Fpc3Nvbi5rZWVwZXIudjEuQXBwbHlPdXRjb21lSAASKgoEZG9uZRgDIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLkpvYkRvbmVIABIzCgdmYWlsdXJlGAQgASgLMiAuY2Fpc3Nvbi5rZWVwZXIudjEuS2VlcGVyRmFpbHVyZUgAQgkKB21lc3NhZ2UiKgoHSm9iRG9uZRIQCghhcHBseV9pZBgBIAEoCRINCgVjb3VudBgCIAEoBCJhCgdTY2FuSm9iEhUKDWNvbnRlbnRfYnl0ZXMYASABKAQSDwoHcmVuYW1lcxgCIAEoCBIWCg5hdHRhY2hlZF9hdF9ucxgDIAEoAxIWCg5jb25mbGljdHNfb25seRgEIAEoCCKsAQoKTGF5ZXJTdGF0ZRIuCgR0eXBlGAEgASgOMiAuY2Fpc3Nvbi5rZWVwZXIudjEuTGF5ZXJGaWxlVHlwZRIMCgRtb2RlGAIgASgNEgwKBHNpemUYAyABKAQSDgoGdGFyZ2V0GAQgASgMEhAKCG10aW1lX25zGAUgASgDEhQKB2NvbnRlbnQYBiABKAxIAIgBARIOCgZiaW5hcnkYByABKAhCCgoIX2NvbnRlbnQixQEKC0xheWVyQ2hhbmdlEgwKBHBhdGgYASABKAwSMAoEa2luZBgCIAEoDjIiLmNhaXNzb24ua2VlcGVyLnYxLkxheWVyQ2hhbmdlS2luZBIMCgRmcm9tGAMgASgMEioKA29sZBgEIAEoCzIdLmNhaXNzb24ua2VlcGVyLnYxLkxheWVyU3RhdGUSKgoDbmV3GAUgASgLMh0uY2Fpc3Nvbi5rZWVwZXIudjEuTGF5ZXJTdGF0ZRIQCghjb25mbGljdBgGIAEoCCKMAQoIQXBwbHlKb2ISKwoFaXRlbXMYASADKAsyHC5jYWlzc29uLmtlZXBlci52MS5BcHBseUl0ZW0SFgoOYXR0YWNoZWRfYXRfbnMYAiABKAMSDwoHZHJ5X3J1bhgDIAEoCBIQCghhcHBseV9pZBgEIAEoCRILCgN1aWQYBSABKA0SCwoDZ2lkGAYgASgNIlgKCUFwcGx5SXRlbRIMCgRwYXRoGAEgASgMEhQKB2NvbnRlbnQYAiABKAxIAIgBARINCgVmb3JjZRgDIAEoCBIMCgRmcm9tGAQgASgMQgoKCF9jb250ZW50IlwKDEFwcGx5T3V0Y29tZRIMCgRwYXRoGAEgASgMEi4KBnJlc3VsdBgCIAEoDjIeLmNhaXNzb24ua2VlcGVyLnYxLkFwcGx5UmVzdWx0Eg4KBnJlYXNvbhgDIAEoCSIsCgdVbmRvSm9iEhAKCGFwcGx5X2lkGAEgASgJEg8KB2RyeV9ydW4YAiABKAgiDAoKUmVjb3ZlckpvYiIJCgdDb3B5Sm9iKssBCg9MYXllckNoYW5nZUtpbmQSIQodTEFZRVJfQ0hBTkdFX0tJTkRfVU5TUEVDSUZJRUQQABIbChdMQVlFUl9DSEFOR0VfS0lORF9BRERFRBABEh4KGkxBWUVSX0NIQU5HRV9LSU5EX01PRElGSUVEEAISHQoZTEFZRVJfQ0hBTkdFX0tJTkRfREVMRVRFRBADEh0KGUxBWUVSX0NIQU5HRV9LSU5EX1JFTkFNRUQQBBIaChZMQVlFUl9DSEFOR0VfS0lORF9NT0RFEAUqpgEKDUxheWVyRmlsZVR5cGUSHwobTEFZRVJfRklMRV9UWVBFX1VOU1BFQ0lGSUVEEAASGwoXTEFZRVJfRklMRV9UWVBFX1JFR1VMQVIQARIdChlMQVlFUl9GSUxFX1RZUEVfRElSRUNUT1JZEAISGwoXTEFZRVJfRklMRV9UWVBFX1NZTUxJTksQAxIbChdMQVlFUl9GSUxFX1RZUEVfU1BFQ0lBTBAEKpEBCgtBcHBseVJlc3VsdBIcChhBUFBMWV9SRVNVTFRfVU5TUEVDSUZJRUQQABIYChRBUFBMWV9SRVNVTFRfQVBQTElFRBABEhUKEUFQUExZX1JFU1VMVF9TQU1FEAISGQoVQVBQTFlfUkVTVUxUX0NPTkZMSUNUEAMSGAoUQVBQTFlfUkVTVUxUX1JFRlVTRUQQBGIGcHJvdG8z", [file_caisson_keeper_v1_keeper]);
 
 /**
  * @generated from message caisson.keeper.v1.WorkspaceJob
@@ -61,7 +61,20 @@ export type WorkspaceJob = Message<"caisson.keeper.v1.WorkspaceJob"> & {
      */
     value: RecoverJob;
     case: "recover";
+  } | {
+    /**
+     * @generated from field: caisson.keeper.v1.CopyJob copy = 7;
+     */
+    value: CopyJob;
+    case: "copy";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * The layer is a copy of the project and not what an overlay wrote: what it lacks was deleted.
+   *
+   * @generated from field: bool is_copy = 8;
+   */
+  isCopy: boolean;
 };
 
 /**
@@ -162,6 +175,13 @@ export type ScanJob = Message<"caisson.keeper.v1.ScanJob"> & {
    * @generated from field: int64 attached_at_ns = 3;
    */
   attachedAtNs: bigint;
+
+  /**
+   * Contents only of what was changed on both sides.
+   *
+   * @generated from field: bool conflicts_only = 4;
+   */
+  conflictsOnly: boolean;
 };
 
 /**
@@ -340,6 +360,13 @@ export type ApplyItem = Message<"caisson.keeper.v1.ApplyItem"> & {
    * @generated from field: bool force = 3;
    */
   force: boolean;
+
+  /**
+   * Of a rename: what is to be deleted if this could be put in its place.
+   *
+   * @generated from field: bytes from = 4;
+   */
+  from: Uint8Array;
 };
 
 /**
@@ -412,6 +439,21 @@ export type RecoverJob = Message<"caisson.keeper.v1.RecoverJob"> & {
  */
 export const RecoverJobSchema: GenMessage<RecoverJob> = /*@__PURE__*/
   messageDesc(file_caisson_keeper_v1_workspace, 10);
+
+/**
+ * Fills `upper` with a copy of the project: clones of files where the file system makes them, else copies.
+ *
+ * @generated from message caisson.keeper.v1.CopyJob
+ */
+export type CopyJob = Message<"caisson.keeper.v1.CopyJob"> & {
+};
+
+/**
+ * Describes the message caisson.keeper.v1.CopyJob.
+ * Use `create(CopyJobSchema)` to create a new message.
+ */
+export const CopyJobSchema: GenMessage<CopyJob> = /*@__PURE__*/
+  messageDesc(file_caisson_keeper_v1_workspace, 11);
 
 /**
  * @generated from enum caisson.keeper.v1.LayerChangeKind

@@ -1,0 +1,61 @@
+//! A copy of a whole project, for sandboxes that are given one instead of an overlay.
+
+use std::{ffi::OsStr, fs as stdfs, os::fd::OwnedFd};
+
+use rustix::{
+    fs::{self, Mode},
+    io::Errno,
+};
+
+use super::{JobError, beneath, copying, layer, layer::Place};
+use crate::proto::keeper::{JobDone, LayerFileType as Type};
+
+/// Copies the project into the layer: files, links and directories, with modes and times. Sockets, FIFOs and devices
+/// stay behind.
+pub fn copy(place: &Place) -> Result<JobDone, JobError> {
+    let device = fs::fstat(&place.lower)?.st_dev;
+    let count = directory(&place.lower, &place.upper, b"", device)?;
+    stdfs::write(place.layer.join(layer::COPIED), "")?;
+    Ok(JobDone { count, ..JobDone::default() })
+}
+
+fn directory(from: &OwnedFd, to: &OwnedFd, path: &[u8], device: u64) -> Result<u64, JobError> {
+    let mut count = 0;
+    for name in beneath::names(from)? {
+        let path = beneath::join(path, &name);
+        count += entry(from, to, &name, &path, device).map_err(|error| named(error, &path))?;
+    }
+    Ok(count)
+}
+
+fn entry(from: &OwnedFd, to: &OwnedFd, name: &OsStr, path: &[u8], device: u64) -> Result<u64, JobError> {
+    let Some(stat) = beneath::stat(from, name)? else { return Ok(0) };
+    match layer::file_type(&stat) {
+        Type::Regular | Type::Symlink => copying::copy((from, name), (to, name))?,
+        Type::Directory => {
+            if stat.st_dev != device {
+                return Err(JobError::new("WORKSPACE_REFUSED", "workspace.nested: a file system is mounted inside"));
+            }
+            let inner = beneath::open_directory(from, name.as_encoded_bytes())?;
+            match fs::mkdirat(to, name, Mode::from_raw_mode(0o700)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let made = beneath::open_directory(to, name.as_encoded_bytes())?;
+            let count = directory(&inner, &made, path, device)?;
+            fs::fchmod(&made, Mode::from_raw_mode(layer::permissions(&stat)))?;
+            return Ok(count + 1);
+        }
+        _ => return Ok(0),
+    }
+    Ok(1)
+}
+
+/// Says which file it was that could not be read.
+fn named(error: JobError, path: &[u8]) -> JobError {
+    if error.errno != Errno::ACCESS.raw_os_error() && error.errno != Errno::PERM.raw_os_error() {
+        return error;
+    }
+    let message = format!("workspace.readable: {} cannot be read", String::from_utf8_lossy(path));
+    JobError { code: "WORKSPACE_REFUSED", message, errno: 0 }
+}
