@@ -59,8 +59,12 @@ function safeName(name: string): string {
   return segments.join("/");
 }
 
+/** Only the first segments may be `..`: what lies above another link is not what its name says. */
 function staysInside(name: string, target: string): boolean {
   if (target === "" || target.startsWith("/") || target.includes("\0")) return false;
+  const segments = target.split("/").filter((segment) => segment !== "" && segment !== ".");
+  const climbs = segments.findIndex((segment) => segment !== "..");
+  if (climbs !== -1 && segments.includes("..", climbs)) return false;
   return !posix.normalize(posix.join(posix.dirname(name), target)).startsWith("..");
 }
 
