@@ -1,8 +1,9 @@
 // What the link costs above a bare socket: a process's output, and a call.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { connect } from "node:net";
+import { connect, type OnReadOpts } from "node:net";
 import { join } from "node:path";
+import { openSharedSocket } from "../packages/sandbox/src/link/frame/shared-read.ts";
 import type { OutputSink } from "../packages/sandbox/src/link/guest.ts";
 import { openGuest } from "../packages/sandbox/src/link/open.ts";
 import { interleave, median } from "./support/measure.ts";
@@ -17,8 +18,8 @@ const paths: { guest: string; raw: string; echo: string } = JSON.parse(
   String((await once(peer.stdout, "data"))[0]),
 );
 
-async function open(path: string) {
-  const socket = connect(path);
+async function open(path: string, options: { onread?: OnReadOpts } = {}) {
+  const socket = connect({ path, ...options });
   await once(socket, "connect");
   return socket;
 }
@@ -34,7 +35,7 @@ async function readRaw(): Promise<void> {
   if (read !== bytes) throw new Error(`read ${read} of ${bytes} bytes`);
 }
 
-const guest = await openGuest(() => open(paths.guest));
+const guest = await openGuest(() => openSharedSocket((onread) => open(paths.guest, { onread })));
 const stored = Promise.resolve();
 
 async function readOutput(): Promise<void> {
