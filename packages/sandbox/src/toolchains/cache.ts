@@ -17,6 +17,11 @@ export class Toolchains {
     this.#own = own;
   }
 
+  /** Something that was found could not be handed in: look again. */
+  forget(): void {
+    this.#kept.clear();
+  }
+
   /** Undefined where there is no home directory to go by. */
   find({ path, home }: Surroundings = this.#own): ToolchainSet | undefined {
     if (!home.startsWith("/") || home === "/") return undefined;

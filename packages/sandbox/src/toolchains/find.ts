@@ -1,4 +1,5 @@
 import { inside } from "../engine/inside.ts";
+import { mountPoints } from "./file-systems.ts";
 import { mayBeShown } from "./guard.ts";
 import { Look } from "./look.ts";
 import { isAtOrBelow, isShown } from "./paths.ts";
@@ -27,9 +28,12 @@ export function findToolchains(developer: Developer, data: string, look = new Lo
     const toolchain = rule.detect(plain, look);
     return toolchain ? [{ name: rule.name, ...toolchain }] : [];
   });
+  const points = mountPoints();
   const binds = chooseBinds(found, (path) => {
     const real = look.real(path);
-    return real !== undefined && mayBeShown(path, plain, data) && mayBeShown(real, plain, data);
+    if (real === undefined || !mayBeShown(path, plain, data) || !mayBeShown(real, plain, data)) return false;
+    // The kernel hands in one file system at a time.
+    return !points.some((point) => point !== real && isAtOrBelow(point, real));
   });
   const isThere = (path: string) => isShown(path) || binds.some((bind) => isAtOrBelow(path, bind));
   const used = found.filter((toolchain) => toolchain.binds.some(isThere));

@@ -1,5 +1,6 @@
 import { dirname } from "node:path";
 import type { Look } from "../look.ts";
+import { isShown } from "../paths.ts";
 import type { ToolchainRule } from "../toolchain.ts";
 
 /** Files of a prefix that may name channels and indexes with tokens in them. */
@@ -20,7 +21,7 @@ const configs = [
 export const conda: ToolchainRule = {
   name: "conda",
   detect({ path }, look) {
-    const used = path.filter((entry) => isPrefix(dirname(entry), look));
+    const used = path.filter((entry) => !isShown(entry) && isPrefix(dirname(entry), look));
     const prefixes = [...new Set(used.map(dirname))];
     const [active] = prefixes;
     if (active === undefined) return undefined;

@@ -1,4 +1,5 @@
 import { dirname } from "node:path";
+import { isShown } from "../paths.ts";
 import type { ToolchainRule } from "../toolchain.ts";
 
 /**
@@ -8,14 +9,14 @@ import type { ToolchainRule } from "../toolchain.ts";
 export const pyenv: ToolchainRule = {
   name: "pyenv",
   detect({ path }, look) {
-    const used = path.filter((entry) => look.isFile(`${rootOf(entry)}/libexec/pyenv`));
+    const used = path.filter((entry) => !isShown(entry) && look.isFile(`${rootOf(entry)}/libexec/pyenv`));
     const [first] = used;
     if (first === undefined) return undefined;
     const root = rootOf(first);
     const versions = look.names(`${root}/versions`).map((name) => `${root}/versions/${name}`);
-    const environments = versions.flatMap((version) =>
-      look.names(`${version}/envs`).map((name) => `${version}/envs/${name}`),
-    );
+    const environments = versions
+      .filter((version) => look.exists(`${version}/envs`))
+      .flatMap((version) => look.names(`${version}/envs`).map((name) => `${version}/envs/${name}`));
     return {
       binds: [root],
       covers: [...versions, ...environments]

@@ -1,5 +1,6 @@
 import { dirname } from "node:path";
 import type { Look } from "../look.ts";
+import { isShown } from "../paths.ts";
 import type { ToolchainRule } from "../toolchain.ts";
 import { nodeEnv } from "./node-prefix.ts";
 
@@ -10,7 +11,9 @@ import { nodeEnv } from "./node-prefix.ts";
 export const volta: ToolchainRule = {
   name: "volta",
   detect({ path }, look) {
-    const entry = path.find((one) => one.endsWith("/bin") && look.isDirectory(`${dirname(one)}/tools/image`));
+    const entry = path.find(
+      (one) => one.endsWith("/bin") && !isShown(one) && look.isDirectory(`${dirname(one)}/tools/image`),
+    );
     if (entry === undefined) return undefined;
     const image = `${dirname(entry)}/tools/image`;
     const bins = defaultPrograms(`${dirname(entry)}/tools/user`, image, look);
