@@ -48,6 +48,7 @@ export interface Launched {
 }
 
 export interface MountSource {
+  /** Its real path: one with links in it is refused. */
   path: string;
   readOnly: boolean;
   /** Its owner appears as the sandbox's user. */

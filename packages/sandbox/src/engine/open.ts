@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { realpathSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import type { Surroundings } from "@caisson/contract";
 import type { Store } from "@caisson/store";
@@ -31,7 +32,9 @@ export interface SandboxesOptions {
 
 /** The engine with everything below it: keeper, drivers, pool. `close` lets go of the sandboxes; they live on. */
 export async function openSandboxes(options: SandboxesOptions): Promise<Engine> {
-  const { home, guest, build, store, log = () => {} } = options;
+  const { guest, build, store, log = () => {} } = options;
+  // The keeper follows no link: what it is asked for lies below the real path.
+  const home = realpathSync(options.home);
   const keeper = new Keeper({ guest });
   const drivers = allDrivers({ keeper, guest });
   // Daemons of several data directories keep out of each other's groups.

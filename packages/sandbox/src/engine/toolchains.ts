@@ -1,4 +1,4 @@
-import { statSync } from "node:fs";
+import { realpathSync, statSync } from "node:fs";
 import { create } from "@bufbuild/protobuf";
 import { type Mechanism, MechanismSchema, MechanismState } from "@caisson/contract";
 import { Mount_Kind } from "@caisson/contract/link";
@@ -16,16 +16,18 @@ export function toolchainMounts(
     .filter((path) => !isInside(path, workspace.dir))
     .flatMap((path) => {
       const stats = statSync(path, { bigint: true, throwIfNoEntry: false });
-      return stats ? [{ path, device: stats.dev, inode: stats.ino, isFile: stats.isFile() }] : [];
+      if (!stats) return [];
+      const real = realpathSync.native(path);
+      return [{ real, place: { path, device: stats.dev, inode: stats.ino, isFile: stats.isFile() } }];
     });
   return {
-    sources: found.map(({ path }) => ({
-      path,
+    sources: found.map(({ real }) => ({
+      path: real,
       readOnly: true,
-      mapOwner: mapOwner && canMapOwners(path),
+      mapOwner: mapOwner && canMapOwners(real),
       refuseNested: false,
     })),
-    mounts: found.map((place) => ({ ...place, kind: Mount_Kind.BIND, readOnly: true })),
+    mounts: found.map(({ place }) => ({ ...place, kind: Mount_Kind.BIND, readOnly: true })),
   };
 }
 

@@ -60,8 +60,8 @@ async function realDirectory(path: string): Promise<{ dir: string; stats: BigInt
   checkPath(path);
   if (!path.startsWith("/")) throw refused("absolute", "the directory must be an absolute path");
   try {
-    const dir = await realpath(path);
-    const stats = await stat(dir, { bigint: true });
+    // Should they see different directories, the guest finds that another one was handed in.
+    const [dir, stats] = await Promise.all([realpath(path), stat(path, { bigint: true })]);
     if (stats.isDirectory()) return { dir, stats };
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { decodeMessage, encodeMessage } from "@caisson/contract/codec";
 import { CaissonError, isErrorCode } from "@caisson/contract/errors";
 import {
   type Ended,
@@ -61,8 +62,7 @@ export class Channel {
     const id = this.#lastId;
     const { promise, resolve, reject } = Promise.withResolvers<Reply>();
     this.#calls.set(id, { resolve, reject });
-    const message = create(KeeperRequestSchema, { id, request });
-    this.#child.stdin?.write(frame(toBinary(KeeperRequestSchema, message)));
+    this.#child.stdin?.write(frame(encodeMessage(KeeperRequestSchema, { id, request })));
     return promise;
   }
 
@@ -74,7 +74,7 @@ export class Channel {
   #receive(chunk: Buffer, onEnded: (ended: Ended) => void): void {
     try {
       for (const message of this.#replies.push(chunk)) {
-        this.#settle(fromBinary(KeeperReplySchema, message), onEnded);
+        this.#settle(decodeMessage(KeeperReplySchema, message), onEnded);
       }
     } catch (thrown) {
       this.#lose(thrown instanceof Error ? thrown.message : "it cannot be understood");

@@ -1,5 +1,6 @@
-import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { rules } from "@caisson/contract";
+import { decodeMessage, encodeMessage } from "@caisson/contract/codec";
 import {
   type Change,
   Change_Kind,
@@ -26,13 +27,13 @@ const maxHolds = 256;
 const maxTextBytes = 4096;
 
 export function encodeControl(id: number, message: HostMessage): Uint8Array {
-  return toBinary(HostControlSchema, create(HostControlSchema, { id, message }));
+  return encodeMessage(HostControlSchema, { id, message });
 }
 
 /** A guest's message; what is malformed or out of bounds is a violation. */
 export function decodeControl(payload: Uint8Array): GuestControl {
   // Fields of bytes are views of what is decoded, and the payload is only lent.
-  const control = decoded(() => fromBinary(GuestControlSchema, new Uint8Array(payload)));
+  const control = decoded(() => decodeMessage(GuestControlSchema, new Uint8Array(payload)));
   switch (control.message.case) {
     case "hello":
       checkHello(control.message.value);
@@ -52,13 +53,13 @@ export function decodeControl(payload: Uint8Array): GuestControl {
 
 export function decodeEntries(payload: Uint8Array): Entries {
   checkEntryCount(payload);
-  const entries = decoded(() => fromBinary(EntriesSchema, payload));
+  const entries = decoded(() => decodeMessage(EntriesSchema, payload));
   entries.entries.forEach(checkEntry);
   return entries;
 }
 
 export function decodeChange(payload: Uint8Array): Change {
-  const change = decoded(() => fromBinary(ChangeSchema, payload));
+  const change = decoded(() => decodeMessage(ChangeSchema, payload));
   require(change.kind > 0 && change.kind <= Change_Kind.OVERFLOW, "a change of an unknown kind");
   require(change.path.length <= rules.paths.max_bytes, "a path is too long");
   require(change.type <= FileEntry_Type.SPECIAL, "a file of an unknown type");

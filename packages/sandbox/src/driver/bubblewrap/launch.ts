@@ -1,4 +1,4 @@
-import { open, realpath } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Duplex } from "node:stream";
 import { CaissonError } from "@caisson/contract/errors";
@@ -88,23 +88,15 @@ class BubblewrapSandbox implements Launched {
     return this.#keeper.kill(this.#sandboxId);
   }
 
-  /** By their real paths: the keeper follows no link. Whether they are still what was meant, the guest compares. */
-  async attach(sources: MountSource[]): Promise<Attachment[]> {
+  /** The keeper follows no link. Whether they are still what was meant, the guest compares. */
+  attach(sources: MountSource[]): Promise<Attachment[]> {
     const { socket, uid, gid } = this.record;
-    const real = await Promise.all(
-      sources.map(async (source) => ({ ...source, path: await realPath(source.path) })),
-    );
-    return await this.#keeper.attach({ socket, sources: real, ...(this.#hasOwnUid ? { uid, gid } : {}) });
+    return this.#keeper.attach({ socket, sources, ...(this.#hasOwnUid ? { uid, gid } : {}) });
   }
 
   mechanisms() {
     return bubblewrapMechanisms(this.#hasOwnUid);
   }
-}
-
-/** What cannot be resolved is left to the keeper to refuse. */
-function realPath(path: string): Promise<string> {
-  return realpath(path).catch(() => path);
 }
 
 /** The guest's steps, by the code that it exits with when one fails (spec/link.md). */

@@ -144,6 +144,8 @@ export function processExited(context: EngineContext, proc: Proc, exited: Exited
 /** The guest is about to go: what it told must survive the daemon's death before that. */
 async function endRun(context: EngineContext, box: Box, recorded: Promise<void>): Promise<void> {
   await box.ready.promise.catch(() => {});
+  // Whoever waits for the exit is told first.
+  await new Promise((resolve) => setImmediate(resolve));
   if (!context.store.flush()) await recorded;
   await endBox(context, box, "run_finished", "", "daemon");
 }
