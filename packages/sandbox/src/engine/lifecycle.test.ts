@@ -140,3 +140,18 @@ test("commands and specs that make no sense are refused before anything happens"
   await assert.rejects(create({ syscalls: ["ptrace"] }), codeIs("INVALID_INPUT"));
   assert.equal(rig.driver.alive.size, 1);
 });
+
+test("a queued sandbox that is ended while its place is given leaves nothing behind", async () => {
+  await using rig = await openRig({
+    admission: { sandboxes: 1, queue: 5, memoryPercent: 10_000, cpuPercent: 10_000 },
+  });
+  for (let turns = 0; turns < 12; turns++) {
+    const first = await rig.engine.create({}, { key: "" }, call);
+    const queued = await rig.engine.create({}, { key: "", wait: false }, call);
+    const freed = rig.engine.end(first.id, { reason: "deleted", forget: true }, call);
+    for (let turn = 0; turn < turns; turn++) await new Promise(setImmediate);
+    await rig.engine.end(queued.id, { reason: "deleted", forget: false }, call);
+    await freed;
+    while (rig.driver.alive.size > 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+});

@@ -1,0 +1,57 @@
+import { SandboxState } from "@caisson/contract";
+import type { EngineContext } from "./context.ts";
+import { inside } from "./inside.ts";
+import type { SandboxRecord } from "./records.ts";
+import type { SandboxPlan } from "./spec.ts";
+
+/** What is recorded of a sandbox at its beginning. */
+export function newRecord(
+  plan: SandboxPlan,
+  id: string,
+  session: string,
+  actor: string,
+  context: EngineContext,
+): SandboxRecord {
+  return {
+    id,
+    place: id,
+    session,
+    state: SandboxState.STARTING,
+    endReason: "",
+    endMessage: "",
+    tier: plan.driver.tier,
+    driver: plan.driver.name,
+    profile: plan.profile.name,
+    image: plan.spec.image || "host",
+    workspace: { dir: plan.workspace.dir, mode: plan.workspace.mode },
+    workdir: plan.workspace.dir || inside.home,
+    labels: plan.spec.labels,
+    agent: plan.spec.agent,
+    limits: plan.limits,
+    idleTtlS: plan.idleTtlS,
+    maxAgeS: plan.maxAgeS,
+    createdAt: Date.now(),
+    readyAt: 0,
+    endedAt: 0,
+    seq: context.store.head,
+    enforcement: "",
+    spec: plan.asked,
+    actor,
+    runs: "",
+    lastProcess: 0,
+    launch: undefined,
+    bootId: context.bootId,
+  };
+}
+
+/** For the trail: what was asked for, without variables, which may hold secrets. */
+export function startingData(record: SandboxRecord): Record<string, unknown> {
+  return {
+    driver: record.driver,
+    profile: record.profile,
+    workspace: record.workspace.dir,
+    mode: record.workspace.mode,
+    ...(record.session ? { session: record.session } : {}),
+    ...(record.agent ? { agent: record.agent } : {}),
+  };
+}

@@ -1,0 +1,42 @@
+import { MechanismState } from "@caisson/contract";
+import type { SealInit } from "../link/guest.ts";
+import { tierName } from "../profiles/index.ts";
+import type { Box } from "./box.ts";
+import { envList, hostnameOf, inside, sandboxEnv } from "./inside.ts";
+import type { SandboxPlan } from "./spec.ts";
+import { coveredConfigs } from "./toolchains.ts";
+
+/** Everything that a guest must know to close the wall. */
+export function sealOf(box: Box, plan: SandboxPlan, mounts: NonNullable<SealInit["mounts"]>): SealInit {
+  const expand = (path: string) => (path.startsWith("~") ? inside.home + path.slice(1) : path);
+  return {
+    mounts,
+    hostname: hostnameOf(box.id),
+    uid: inside.uid,
+    gid: inside.gid,
+    user: inside.user,
+    home: inside.home,
+    workdir: box.record.workdir,
+    env: envList(sandboxEnv(box.id, plan.profile, plan.spec.env, plan.toolchains?.env)),
+    tmpfsBytes: BigInt(plan.limits.diskBytes),
+    // One for every four kilobytes: empty files take memory too.
+    tmpfsInodes: BigInt(Math.ceil(plan.limits.diskBytes / 4096)),
+    syscalls: plan.syscalls,
+    denyRead: [...plan.profile.denyRead.map(expand), ...coveredConfigs(plan.toolchains, plan.workspace)],
+    allowWrite: plan.profile.allowWrite.map(expand),
+    rlimits: { openFiles: BigInt(plan.limits.openFiles), processes: BigInt(plan.limits.pids) },
+    required: [],
+    description: {
+      id: box.id,
+      tier: tierName(box.record.tier),
+      driver: box.record.driver,
+      profile: box.record.profile,
+      holds: box.launched!.mechanisms().map(({ name, state, by, detail }) => ({
+        name,
+        enforced: state === MechanismState.ENFORCED,
+        by,
+        detail,
+      })),
+    },
+  };
+}
