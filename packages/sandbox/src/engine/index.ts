@@ -31,10 +31,14 @@ import { statsOf } from "./stats.ts";
 import { Upkeep } from "./upkeep.ts";
 import { prune, usageItems } from "./usage.ts";
 
+const warmAfterMs = 300;
+
 /** Opens the engine: finds what an earlier daemon left, then serves. */
 export async function openEngine(parts: EngineParts): Promise<Engine> {
   const context = new EngineContext(parts);
   await recover(context);
+  // Once whoever opened it serves: the first to ask should not wait for the rules.
+  setTimeout(() => context.toolchains.find().catch(() => {}), warmAfterMs).unref();
   return new SandboxEngine(context);
 }
 

@@ -51,7 +51,7 @@ export interface PlanningParts {
   /** The fastest usable driver at or above a tier, or the one that is named. */
   chooseDriver(name: string, minimum: Tier): Promise<Driver>;
   /** The toolchains of whoever asks. */
-  findToolchains(): ToolchainSet | undefined;
+  findToolchains(): Promise<ToolchainSet | undefined>;
 }
 
 /** Checks a spec and completes it by profile and rules. */
@@ -64,9 +64,11 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
   const limits = mergeLimits(requested, profile.limits);
   const limitMechanisms = planLimits(limits, requested, parts.cgroups);
   const minimum = Math.max(spec.minimumTier, rule?.minimumTier ?? 0, Tier.CONTAINER) as Tier;
-  const [driver, workspace] = await Promise.all([
+  const wantsToolchains = (spec.toolchains || profile.toolchains) === "auto";
+  const [driver, workspace, toolchains] = await Promise.all([
     parts.chooseDriver(spec.driver, minimum),
     resolveWorkspace(spec.workspace, parts.home),
+    wantsToolchains ? parts.findToolchains() : undefined,
   ]);
   return {
     spec,
@@ -76,7 +78,7 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
     limits,
     limitMechanisms,
     workspace,
-    toolchains: (spec.toolchains || profile.toolchains) === "auto" ? parts.findToolchains() : undefined,
+    toolchains,
     syscalls: [...new Set([...profile.syscalls, ...spec.syscalls])],
     idleTtlS: spec.idleTtlS || rules.times.idle_ttl_s,
     maxAgeS: spec.maxAgeS || rules.times.max_age_s,

@@ -1,5 +1,5 @@
 import type { Surroundings } from "@caisson/contract";
-import { findToolchains, type ToolchainSet } from "./find.ts";
+import type { ToolchainSet } from "./find.ts";
 import { Look } from "./look.ts";
 
 /** More than a person's shells have. */
@@ -22,13 +22,14 @@ export class Toolchains {
     this.#kept.clear();
   }
 
-  /** Undefined where there is no home directory to go by. */
-  find({ path, home }: Surroundings = this.#own): ToolchainSet | undefined {
+  /** Undefined where there is no home directory to go by. The rules are loaded when somebody first asks. */
+  async find({ path, home }: Surroundings = this.#own): Promise<ToolchainSet | undefined> {
     if (!home.startsWith("/") || home === "/") return undefined;
     const key = `${home}\0${path}`;
     const kept = this.#kept.get(key);
     if (kept?.look.stillHolds()) return kept.set;
     this.#kept.delete(key);
+    const { findToolchains } = await import("./find.ts");
     const look = new Look();
     const set = findToolchains({ home: withoutSlash(home), path: entriesOf(path) }, this.#data, look);
     look.finish();

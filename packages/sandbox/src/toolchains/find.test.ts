@@ -65,22 +65,22 @@ test("the developer's order stays, with the system's directories where he has th
   ]);
 });
 
-test("a result is kept until something that it was made from changes", () => {
+test("a result is kept until something that it was made from changes", async () => {
   using home = new TestHome();
   home.program("rust/bin/cargo");
   const toolchains = new Toolchains("/nonexistent", { path: "", home: "" });
   const surroundings = { path: `${home.path("rust/bin")}/:/usr/bin`, home: `${home.dir}/` };
-  const first = toolchains.find(surroundings);
+  const first = await toolchains.find(surroundings);
   assert.deepEqual(first?.binds, [home.path("rust/bin")]);
-  assert.equal(toolchains.find(surroundings), first);
+  assert.equal(await toolchains.find(surroundings), first);
   home.program("rust/bin/uv");
-  assert.notEqual(toolchains.find(surroundings), first);
+  assert.notEqual(await toolchains.find(surroundings), first);
   home.program(".local/share/uv/python/cpython/bin/python");
-  assert.equal(toolchains.find(surroundings)?.binds.length, 2);
+  assert.equal((await toolchains.find(surroundings))?.binds.length, 2);
 });
 
-test("callers without a home directory have none", () => {
+test("callers without a home directory have none", async () => {
   const toolchains = new Toolchains("/nonexistent", { path: "", home: "" });
-  assert.equal(toolchains.find(), undefined);
-  assert.equal(toolchains.find({ path: "/opt/x/bin", home: "/" }), undefined);
+  assert.equal(await toolchains.find(), undefined);
+  assert.equal(await toolchains.find({ path: "/opt/x/bin", home: "/" }), undefined);
 });
