@@ -25,9 +25,11 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.first().map(String::as_str) {
-        Some("inside") => inside::main(&arguments[1..]),
+    let code = match arguments.first().map(String::as_str) {
+        Some("inside") => return inside::main(&arguments[1..]),
         Some("run") => outside::run(&options::parse(&arguments[1..])),
         _ => cases::main(&arguments),
-    }
+    };
+    outside::clean_up();
+    code
 }

@@ -6,12 +6,13 @@ use std::{
     os::{
         fd::{AsRawFd, OwnedFd},
         unix::{
-            fs::MetadataExt,
+            fs::{MetadataExt, PermissionsExt},
             process::{CommandExt, ExitStatusExt},
         },
     },
-    path::Path,
+    path::{Path, PathBuf},
     process::{Child, Command, ExitCode, Stdio},
+    sync::OnceLock,
 };
 
 use prost::Message;
@@ -81,8 +82,27 @@ pub fn command(options: &Options, stdin: Stdio) -> Command {
     command
 }
 
+/// This program, where every user can read it: the checkout may lie below somebody's closed home.
+fn readable_program() -> PathBuf {
+    static COPY: OnceLock<PathBuf> = OnceLock::new();
+    COPY.get_or_init(|| {
+        let directory = std::env::temp_dir().join(format!("caisson-wall-{}", std::process::id()));
+        fs::create_dir_all(&directory).expect("a directory for the program");
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).expect("its mode");
+        let copy = directory.join("wall");
+        fs::copy(std::env::current_exe().expect("this program's path"), &copy).expect("a copy of the program");
+        copy
+    })
+    .clone()
+}
+
+/// Removes the copy of this program.
+pub fn clean_up() {
+    let _ = fs::remove_dir_all(std::env::temp_dir().join(format!("caisson-wall-{}", std::process::id())));
+}
+
 fn bwrap_arguments() -> Vec<String> {
-    let program = std::env::current_exe().expect("this program's path");
+    let program = readable_program();
     let mut text = String::from(
         "--unshare-user --uid 0 --gid 0 --unshare-pid --unshare-net --unshare-ipc --unshare-uts --unshare-cgroup-try \
          --as-pid-1 --cap-add ALL --ro-bind /usr /usr --symlink usr/bin /bin --symlink usr/sbin /sbin \
