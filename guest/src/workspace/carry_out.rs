@@ -39,7 +39,7 @@ pub fn carry_out(place: &Place, dir: &Path, mut journal: Journal) -> Result<(), 
         journal::write(dir, APPLIED, &journal)?;
     }
     if let Some(staging) = &staging {
-        keep_replaced(staging, dir, &journal)?;
+        keep_replaced(staging, dir, &mut journal)?;
         fs::unlinkat(&place.lower, staging_name(&journal.id), AtFlags::REMOVEDIR)?;
     }
     Ok(stdfs::remove_file(dir.join(JOURNAL))?)
@@ -191,7 +191,7 @@ pub fn chmod(dir: impl AsFd, name: &OsStr, mode: u32) -> Result<(), JobError> {
 }
 
 /// Moves what was replaced or removed beside the journal, for undo.
-fn keep_replaced(staging: &OwnedFd, dir: &Path, journal: &Journal) -> Result<(), JobError> {
+fn keep_replaced(staging: &OwnedFd, dir: &Path, journal: &mut Journal) -> Result<(), JobError> {
     let keep = fs::open(dir, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     for step in &journal.steps {
         let name = step.kept();
@@ -207,7 +207,15 @@ fn keep_replaced(staging: &OwnedFd, dir: &Path, journal: &Journal) -> Result<(),
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(())
+    // Moving a file that has other names changes the ctime of all of them.
+    let mut linked = false;
+    for step in &mut journal.steps {
+        if let Some(stat) = beneath::stat(&keep, &step.kept())?.filter(|stat| stat.st_nlink > 1) {
+            step.kept_as = Some(Identity::of(&stat));
+            linked = true;
+        }
+    }
+    if linked { journal::write(dir, APPLIED, journal) } else { Ok(()) }
 }
 
 /// Completes what a crash interrupted, and clears away what had not begun.

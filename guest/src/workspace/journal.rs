@@ -3,7 +3,7 @@
 //! completed, also after a crash.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     ffi::OsString,
     fs as stdfs,
     io::Write,
@@ -74,6 +74,9 @@ pub struct Step {
     /// What of the layer was applied.
     #[prost(message, optional, tag = "12")]
     pub source: Option<Identity>,
+    /// What was replaced or removed, as it is kept: what other names of it are then, too.
+    #[prost(message, optional, tag = "14")]
+    pub kept_as: Option<Identity>,
     /// What was there before had not been changed on the host since the sandbox attached it.
     #[prost(bool, tag = "13")]
     pub clean: bool,
@@ -157,9 +160,11 @@ pub fn restored_file(place: &Place) -> PathBuf {
 #[derive(Default)]
 pub struct Known {
     /// States of the project's files that are our own work.
-    ours: HashSet<(Vec<u8>, Identity)>,
+    ours: HashSet<Identity>,
     /// What of the layer the project was given last, and that was not taken back since.
     delivered: HashMap<Vec<u8>, Identity>,
+    /// What was deleted inside, applied and taken back: an overlay whose project lacked it meanwhile may not know.
+    pub removed: BTreeSet<Vec<u8>>,
 }
 
 impl Known {
@@ -171,23 +176,24 @@ impl Known {
                 continue;
             }
             for step in read(&file)?.steps {
-                if let Some(after) = step.after {
-                    known.ours.insert((step.path.clone(), after));
-                }
+                known.ours.extend(step.after.into_iter().chain(step.kept_as));
                 known.delivered.insert(step.path, step.source.unwrap_or(Identity::GONE));
             }
         }
         if restored_file(place).exists() {
             for step in read(&restored_file(place))?.steps {
-                known.ours.insert((step.path, step.after.unwrap_or(Identity::GONE)));
+                if step.source == Some(Identity::GONE) {
+                    known.removed.insert(step.path);
+                }
+                known.ours.extend(step.after);
             }
         }
         Ok(known)
     }
 
     /// Did we make the project's file what it is?
-    pub fn is_ours(&self, path: &[u8], stat: &Stat) -> bool {
-        !self.ours.is_empty() && self.ours.contains(&(path.to_vec(), Identity::of(stat)))
+    pub fn is_ours(&self, stat: &Stat) -> bool {
+        self.ours.contains(&Identity::of(stat))
     }
 
     /// Did the project get exactly this already, whatever has become of it since?

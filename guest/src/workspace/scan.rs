@@ -2,6 +2,7 @@
 //! are visited, so the cost grows with what changed and not with the project.
 
 use std::{
+    collections::HashSet,
     ffi::OsStr,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
@@ -38,6 +39,7 @@ pub fn changes(place: &Place, attached_at_ns: i64) -> Result<Vec<LayerChange>, J
     let mut scan =
         Scan { known: Known::read(place)?, copied_at_ns: place.copied_at_ns, attached_at_ns, found: Vec::new() };
     scan.directory(place.upper.as_fd(), Some(place.lower.as_fd()), b"", place.copied_at_ns.is_some())?;
+    scan.removed_before(place)?;
     scan.found.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(scan.found)
 }
@@ -115,7 +117,7 @@ impl Scan {
         if untouched && layer::ctime_ns(old) <= self.attached_at_ns {
             return Ok(());
         }
-        let conflict = self.conflicts(path, old);
+        let conflict = self.conflicts(old);
         let (before, after) = (layer::state(lower, name, old)?, layer::state(upper, name, new)?);
         let looks_other = before.r#type != after.r#type || before.target != after.target || before.size != after.size;
         let regular = layer::file_type(new) == Type::Regular;
@@ -143,11 +145,31 @@ impl Scan {
     ) -> Result<(), JobError> {
         let inner = beneath::open_directory(upper, name.as_encoded_bytes())?;
         let project = match (lower, old) {
-            (Some(lower), Some(old)) if layer::file_type(old) == Type::Directory => open_if_there(lower, name)?,
+            (Some(lower), Some(old)) if layer::file_type(old) == Type::Directory => {
+                open_if_there(lower, name.as_encoded_bytes())?
+            }
             _ => None,
         };
         let hidden = self.copied_at_ns.is_some() || layer::is_opaque(&inner);
         self.directory(inner.as_fd(), project.as_ref().map(AsFd::as_fd), path, hidden)
+    }
+
+    /// What was taken back after it had been deleted, and that nothing in the layer tells of.
+    fn removed_before(&mut self, place: &Place) -> Result<(), JobError> {
+        let removed = std::mem::take(&mut self.known.removed);
+        if removed.is_empty() {
+            return Ok(());
+        }
+        let found: HashSet<Vec<u8>> = self.found.iter().map(|change| change.path.clone()).collect();
+        for path in removed.into_iter().filter(|path| !found.contains(path)) {
+            let Some((parent, name)) = beneath::split(&path) else { continue };
+            if let (None, Some(lower)) = (layer::stat_path(&place.upper, &path)?, open_if_there(&place.lower, parent)?)
+            {
+                let name = name.to_owned();
+                self.deleted(lower.as_fd(), &name, path)?;
+            }
+        }
+        Ok(())
     }
 
     /// Something of the project is gone; a directory with everything in it.
@@ -156,17 +178,17 @@ impl Scan {
         if layer::file_type(&old) == Type::Directory {
             self.deleted_below(lower, name, &path)?;
         }
-        if self.known.is_delivered(&path, Identity::GONE) || self.never_copied(&path, &old) {
+        if self.known.is_delivered(&path, Identity::GONE) || self.never_copied(&old) {
             return Ok(());
         }
-        let conflict = layer::file_type(&old) != Type::Directory && self.conflicts(&path, &old);
+        let conflict = layer::file_type(&old) != Type::Directory && self.conflicts(&old);
         let state = layer::state(lower, name, &old)?;
         self.push(change(path, Kind::Deleted, Some(state), None, conflict));
         Ok(())
     }
 
     fn deleted_below(&mut self, lower: BorrowedFd, name: &OsStr, path: &[u8]) -> Result<(), JobError> {
-        let Some(dir) = open_if_there(lower, name)? else { return Ok(()) };
+        let Some(dir) = open_if_there(lower, name.as_encoded_bytes())? else { return Ok(()) };
         for inner in beneath::names(&dir)? {
             let inner_path = beneath::join(path, &inner);
             self.deleted(dir.as_fd(), &inner, inner_path)?;
@@ -175,14 +197,14 @@ impl Scan {
     }
 
     /// Was the project's file changed since the sandbox attached it, by anybody but us?
-    fn conflicts(&self, path: &[u8], old: &Stat) -> bool {
+    fn conflicts(&self, old: &Stat) -> bool {
         let ctime = layer::ctime_ns(old);
-        layer::file_type(old) != Type::Directory && ctime > self.attached_at_ns && !self.known.is_ours(path, old)
+        layer::file_type(old) != Type::Directory && ctime > self.attached_at_ns && !self.known.is_ours(old)
     }
 
     /// A copy has no sockets and the like, and nothing that was made since.
-    fn never_copied(&self, path: &[u8], old: &Stat) -> bool {
-        let is_new = layer::ctime_ns(old) > self.attached_at_ns && !self.known.is_ours(path, old);
+    fn never_copied(&self, old: &Stat) -> bool {
+        let is_new = layer::ctime_ns(old) > self.attached_at_ns && !self.known.is_ours(old);
         self.copied_at_ns.is_some() && (layer::file_type(old) == Type::Special || is_new)
     }
 
@@ -201,8 +223,8 @@ fn change(
     LayerChange { path, kind: kind.into(), from: Vec::new(), old, new, conflict }
 }
 
-fn open_if_there(dir: BorrowedFd, name: &OsStr) -> Result<Option<OwnedFd>, Errno> {
-    match beneath::open_directory(dir, name.as_encoded_bytes()) {
+fn open_if_there(dir: impl AsFd, path: &[u8]) -> Result<Option<OwnedFd>, Errno> {
+    match beneath::open_directory(dir, path) {
         Ok(dir) => Ok(Some(dir)),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
         Err(error) => Err(error),

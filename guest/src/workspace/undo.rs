@@ -211,9 +211,12 @@ fn remember(place: &Place, dir: &Path, restored: &[&Step]) -> Result<(), JobErro
     }
     let file = journal::restored_file(place);
     let mut known = if file.exists() { journal::read(&file)? } else { Journal::default() };
-    for (path, (_, now, clean)) in states {
+    for step in restored.iter().filter(|step| matches!(step.act(), Act::Remove | Act::RemoveDirectory)) {
+        known.steps.push(Step { path: step.path.clone(), source: Some(Identity::GONE), ..Step::default() });
+    }
+    for (_, (_, now, clean)) in states {
         if clean {
-            known.steps.push(Step { path: path.clone(), after: Some(now), ..Step::default() });
+            known.steps.push(Step { after: Some(now), ..Step::default() });
         }
     }
     journal::write(&place.layer, "restored", &known)

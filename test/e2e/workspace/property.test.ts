@@ -27,6 +27,12 @@ for (const [account, mode] of accounts().flatMap((who) =>
 
     const attached = (project: Project) => at.client.create({ workspace: { dir: project.dir, mode } });
 
+    const takenBack = async (box: Box, seed: number) => {
+      const { files } = await box.workspace.undo();
+      const left = files.filter(({ outcome }) => outcome !== "applied");
+      assert.deepEqual(left, [], `seed ${seed}: an undo leaves nothing`);
+    };
+
     it("brings exactly the tree that the sandbox saw, and takes it back", async () => {
       for (let seed = first; seed < first + rounds; seed++) {
         using project = makeProject(account, edits(seed ^ 0x5eed, 80));
@@ -53,10 +59,10 @@ for (const [account, mode] of accounts().flatMap((who) =>
         const second = await box.workspace.apply();
         sameTree(project.list(), later, `seed ${seed}: the second apply`);
         if (second.applyId) {
-          await box.workspace.undo();
+          await takenBack(box, seed);
           sameTree(project.list(), seen, `seed ${seed}: the second apply taken back`);
         }
-        if (result.applyId) await box.workspace.undo();
+        if (result.applyId) await takenBack(box, seed);
         sameTree(project.list(), listed, `seed ${seed}: everything taken back`);
         const repeated = await box.workspace.apply();
         assert.equal(repeated.conflicts, 0, `seed ${seed}: what undo restored is no change of the host's`);
