@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { createServer, type Server } from "node:net";
 import { after, before, describe, it } from "node:test";
+import { connect } from "@caisson/client";
 import { canary, secretFiles, TestHome } from "../../packages/sandbox/src/toolchains/testing/home.ts";
 import { type Account, accounts, startDaemon, type TestDaemon } from "../support/daemon.ts";
 import { Launcher } from "../support/launcher.ts";
@@ -137,6 +138,23 @@ function suite(account: Account): void {
       const { code, err } = await run(`/usr/bin/python3 -c '${connect}'`);
       assert.notEqual(code, 0);
       assert.match(err, /ConnectionRefused|No such device/);
+    });
+
+    it("goes by the daemon's own PATH when the caller brings none", async () => {
+      const client = await connect({ socket: daemon.socket });
+      await using box = await client.create({ toolchains: "auto" });
+      const { stdout } = await box.run(["sh", "-c", "echo $PATH"]);
+      assert.ok(!stdout.text.includes(home.dir), stdout.text);
+      await client.close();
+    });
+
+    it("says in the report which ones came in", async () => {
+      const path = [home.path(".cargo/bin"), system].join(":");
+      const env = { PATH: path, HOME: home.dir };
+      const said = await caisson.json(["create"], ["--no-workspace"], { env });
+      const report = said.enforced.mechanisms.find(({ name }: { name: string }) => name === "toolchains");
+      assert.equal(report.state, "enforced");
+      assert.match(report.detail, /^rustup, uv; credentials/);
     });
 
     it("shows none to the restrictive profile, nor when they are switched off", async () => {

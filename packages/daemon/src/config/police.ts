@@ -50,6 +50,10 @@ async function bound(spec: SpecInit, policy: Policy, profiles: Profiles): Promis
   for (const group of [...profile.syscalls, ...(spec.syscalls ?? [])]) {
     if (policy.syscalls && !policy.syscalls.includes(group)) forbid(`the syscall group ${group}`);
   }
+  if (policy.toolchains === false) {
+    if (spec.toolchains === "auto") forbid("toolchains of the host");
+    spec.toolchains = "off";
+  }
   const dir = spec.workspace?.dir;
   if (policy.workspaces && dir) {
     const [place, ...roots] = await Promise.all([dir, ...policy.workspaces].map(real));

@@ -18,9 +18,11 @@ export interface Policy {
   workspaces?: string[];
   /** Whether the daemon may listen on TCP. */
   tcp?: boolean;
+  /** Whether toolchains of the host, which lie in home directories, may be shown. */
+  toolchains?: boolean;
 }
 
-const keys = ["minimum_tier", "profiles", "syscalls", "limits", "workspaces", "tcp"] as const;
+const keys = ["minimum_tier", "profiles", "syscalls", "limits", "workspaces", "tcp", "toolchains"] as const;
 const limitKeys = ["memory_bytes", "cpu_millis", "pids", "timeout_ms"];
 
 /** Reads the machine's policy. A policy that an ordinary user could have written is refused. */
@@ -67,7 +69,10 @@ export function checkPolicy(file: ConfigFile): Policy {
     }
     policy.limits = limits as NonNullable<Policy["limits"]>;
   }
-  if (tree.tcp !== undefined)
-    policy.tcp = typeof tree.tcp === "boolean" ? tree.tcp : wrong("tcp must be true or false");
+  for (const key of ["tcp", "toolchains"] as const) {
+    const value = tree[key];
+    if (value !== undefined)
+      policy[key] = typeof value === "boolean" ? value : wrong(`${key} must be true or false`);
+  }
   return policy;
 }
