@@ -371,6 +371,10 @@ pub struct ApplyItem {
     /// Of a rename: what is to be deleted if this could be put in its place.
     #[prost(bytes = "vec", tag = "4")]
     pub from: ::prost::alloc::vec::Vec<u8>,
+    /// What it was when it was found fit to be applied; unspecified: deleted. A sandbox that still runs may have made
+    /// something else of it, which is refused.
+    #[prost(enumeration = "LayerFileType", optional, tag = "5")]
+    pub r#type: ::core::option::Option<i32>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ApplyOutcome {

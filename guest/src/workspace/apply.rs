@@ -1,7 +1,7 @@
 //! Brings changes into the project: plan, stage, write the journal, carry it out.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     ffi::OsStr,
     fs::{self as stdfs, File},
     io::Write,
@@ -58,6 +58,9 @@ pub fn run(place: &Place, job: &ApplyJob, answers: &mut dyn Answers) -> Result<J
     Ok(JobDone { apply_id: job.apply_id.clone(), count })
 }
 
+/// Files, links and directories are judged differently.
+const BECAME_ANOTHER: &str = "the sandbox has made something else of it meanwhile";
+
 struct Plan<'a> {
     place: &'a Place,
     job: &'a ApplyJob,
@@ -75,6 +78,10 @@ impl<'a> Plan<'a> {
             return Ok((Outcome::Refused, "the path is not one below the project"));
         }
         let Some(change) = self.changes.get(&item.path) else { return Ok((Outcome::Same, "")) };
+        let found = change.new.as_ref().map_or(Type::Unspecified.into(), |new| new.r#type);
+        if item.r#type.is_some_and(|judged| judged != found) {
+            return Ok((Outcome::Refused, BECAME_ANOTHER));
+        }
         if change.conflict && !item.force && item.content.is_none() {
             return Ok((Outcome::Conflict, "it was changed on the host meanwhile"));
         }
@@ -224,6 +231,8 @@ fn stage(
     let name = journal::staging_name(&job.apply_id);
     fs::mkdirat(&place.lower, &name, Mode::from_raw_mode(0o700))?;
     let staging = beneath::open_directory(&place.lower, name.as_bytes())?;
+    let judged: HashMap<&[u8], i32> =
+        job.items.iter().filter_map(|item| Some((item.path.as_slice(), item.r#type?))).collect();
     for step in steps.iter_mut() {
         let (parent, name) = beneath::split(&step.path).ok_or(Errno::INVAL)?;
         if let Some(before) = layer::stat_path(&place.lower, &step.path)? {
@@ -244,6 +253,11 @@ fn stage(
         match contents.get(&step.path) {
             Some(content) => File::from(copying::create(&staging, &kept)?).write_all(content)?,
             None => copying::copy((&upper, name), (&staging, &kept))?,
+        }
+        // What was copied counts, not what was there a moment before.
+        let staged = beneath::stat(&staging, &kept)?.ok_or(Errno::NOENT)?;
+        if judged.get(step.path.as_slice()).is_some_and(|judged| *judged != i32::from(layer::file_type(&staged))) {
+            return Err(JobError::new("WORKSPACE_IN_USE", BECAME_ANOTHER));
         }
         step.inode = finish(&staging, &kept, step)?;
     }

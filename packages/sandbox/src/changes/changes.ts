@@ -90,7 +90,8 @@ export async function applyChanges(
     }
     const content = change.conflict ? await merger.merge(path, change) : undefined;
     if (content !== undefined) merged.add(path);
-    items.push({ path: change.path, from: movedFrom(change), ...(content && { content }) });
+    const type = change.new?.type ?? LayerFileType.UNSPECIFIED;
+    items.push({ path: change.path, type, from: movedFrom(change), ...(content && { content }) });
   }
 
   /** Of a rename: what is to go. What was not chosen, or would be withheld, stays. */
