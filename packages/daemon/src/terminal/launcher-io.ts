@@ -8,6 +8,7 @@ import type { Outbox } from "./outbox.ts";
 
 const stdinBounds = { high: 512 * 1024, low: 128 * 1024 };
 const fileBounds = { high: 1024 * 1024, low: 256 * 1024 };
+const pieceBytes = 1024 * 1024;
 const encoder = new TextEncoder();
 
 const signalNames = new Map<number, string>(
@@ -133,9 +134,18 @@ export class LauncherIo implements Io {
       isTerminal,
       write: (data) => {
         const value = typeof data === "string" ? encoder.encode(data) : (data as Uint8Array<ArrayBuffer>);
+        if (value.length > pieceBytes) return this.#writePieces(name, value);
         return value.length === 0 ? undefined : this.#outbox.send({ case: name, value }, value.length);
       },
     };
+  }
+
+  /** A sandbox decides how long a listing is; a message is not longer than the protocol allows. */
+  async #writePieces(name: "stdout" | "stderr", bytes: Uint8Array<ArrayBuffer>): Promise<void> {
+    for (let at = 0; at < bytes.length; at += pieceBytes) {
+      const value = bytes.subarray(at, at + pieceBytes);
+      await this.#outbox.send({ case: name, value }, value.length);
+    }
   }
 
   #expect(id: number): Inlet {
