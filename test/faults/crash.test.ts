@@ -9,7 +9,7 @@ import { sleep } from "../support/eventually.ts";
 import { remainsAfter } from "./remains.ts";
 
 const seed = Number(process.env.CAISSON_TEST_SEED ?? Date.now() % 100_000);
-const rounds = process.env.CAISSON_TEST_FULL ? 25 : 4;
+const rounds = process.env.CAISSON_TEST_FULL ? 25 : 3;
 
 /** What the daemon has said yes to. */
 interface Acknowledged {

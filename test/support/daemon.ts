@@ -1,6 +1,15 @@
 // Starts real daemons for tests, each in a directory of its own, as this user or as an ordinary one.
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { chmodSync, chownSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+} from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 
@@ -133,6 +142,7 @@ export async function startDaemon(
     },
     async [Symbol.asyncDispose]() {
       await endAll(daemon);
+      killOrphans(daemon);
       daemon.child.kill("SIGTERM");
       await gone(daemon.child);
       if (!options.home) rmSync(home, { recursive: true, force: true });
@@ -150,6 +160,25 @@ async function endAll(daemon: TestDaemon): Promise<void> {
     for await (const { id } of client.sandboxes.list()) await client.sandboxes.delete(id);
   } finally {
     await client.close();
+  }
+}
+
+/** A daemon that is gone cannot end its sandboxes; their launch logs name them. */
+function killOrphans(daemon: TestDaemon): void {
+  if (daemon.child.exitCode === null && daemon.child.signalCode === null) return;
+  const sandboxes = join(daemon.home, "sandboxes");
+  for (const id of existsSync(sandboxes) ? readdirSync(sandboxes) : []) {
+    const log = join(sandboxes, id, "launch.log");
+    const pid = existsSync(log) ? /launched (\d+)/.exec(readText(log))?.[1] : undefined;
+    if (pid && readlinkOrNothing(`/proc/${pid}/exe`).includes("bwrap")) process.kill(Number(pid), "SIGKILL");
+  }
+}
+
+function readlinkOrNothing(path: string): string {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return "";
   }
 }
 
