@@ -161,6 +161,7 @@ pub fn restored_file(place: &Place) -> PathBuf {
 pub struct Known {
     /// States of the project's files that are our own work.
     ours: HashSet<Identity>,
+    inodes: HashSet<u64>,
     /// What of the layer the project was given last, and that was not taken back since.
     delivered: HashMap<Vec<u8>, Identity>,
     /// What was deleted inside, applied and taken back: an overlay whose project lacked it meanwhile may not know.
@@ -188,12 +189,18 @@ impl Known {
                 known.ours.extend(step.after);
             }
         }
+        known.inodes = known.ours.iter().map(|ours| ours.inode).collect();
         Ok(known)
     }
 
     /// Did we make the project's file what it is?
     pub fn is_ours(&self, stat: &Stat) -> bool {
         self.ours.contains(&Identity::of(stat))
+    }
+
+    /// Did we make this directory of the project? Its ctime tells of its entries too.
+    pub fn is_our_directory(&self, stat: &Stat) -> bool {
+        self.inodes.contains(&stat.st_ino)
     }
 
     /// Did the project get exactly this already, whatever has become of it since?

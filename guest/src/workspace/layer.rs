@@ -85,6 +85,14 @@ pub fn ctime_ns(stat: &Stat) -> i64 {
     stat.st_ctime * 1_000_000_000 + stat.st_ctime_nsec as i64
 }
 
+/// When something was made, where the file system knows.
+pub fn born_ns(dir: impl AsFd, name: &OsStr) -> Option<i64> {
+    let flags = fs::AtFlags::SYMLINK_NOFOLLOW;
+    let known = fs::statx(dir, name, flags, fs::StatxFlags::BTIME).ok()?;
+    let has = known.stx_mask & fs::StatxFlags::BTIME.bits() != 0;
+    has.then_some(known.stx_btime.tv_sec * 1_000_000_000 + i64::from(known.stx_btime.tv_nsec))
+}
+
 pub fn mtime_ns(stat: &Stat) -> i64 {
     stat.st_mtime * 1_000_000_000 + stat.st_mtime_nsec as i64
 }

@@ -69,7 +69,7 @@ impl Scan {
             }
         }
         for name in &names {
-            self.entry(upper, lower, name, beneath::join(path, name))?;
+            self.entry(upper, lower, name, beneath::join(path, name), hidden)?;
         }
         Ok(())
     }
@@ -80,6 +80,7 @@ impl Scan {
         lower: Option<BorrowedFd>,
         name: &OsStr,
         path: Vec<u8>,
+        hidden: bool,
     ) -> Result<(), JobError> {
         let Some(new) = beneath::stat(upper, name)? else { return Ok(()) };
         let old = match lower {
@@ -98,7 +99,7 @@ impl Scan {
             _ => self.push(change(path.clone(), Kind::Added, None, Some(layer::state(upper, name, &new)?), false)),
         }
         if layer::file_type(&new) == Type::Directory {
-            self.below(upper, lower, old.as_ref(), name, &path)?;
+            self.below(upper, lower, old.as_ref(), name, &path, hidden)?;
         }
         Ok(())
     }
@@ -142,6 +143,7 @@ impl Scan {
         old: Option<&Stat>,
         name: &OsStr,
         path: &[u8],
+        hidden: bool,
     ) -> Result<(), JobError> {
         let inner = beneath::open_directory(upper, name.as_encoded_bytes())?;
         let project = match (lower, old) {
@@ -150,7 +152,8 @@ impl Scan {
             }
             _ => None,
         };
-        let hidden = self.copied_at_ns.is_some() || layer::is_opaque(&inner);
+        // Below an opaque directory none of the project's are seen, though they are not marked themselves.
+        let hidden = hidden || layer::is_opaque(&inner);
         self.directory(inner.as_fd(), project.as_ref().map(AsFd::as_fd), path, hidden)
     }
 
@@ -178,7 +181,7 @@ impl Scan {
         if layer::file_type(&old) == Type::Directory {
             self.deleted_below(lower, name, &path)?;
         }
-        if self.known.is_delivered(&path, Identity::GONE) || self.never_copied(&old) {
+        if self.known.is_delivered(&path, Identity::GONE) || self.never_copied(&old, layer::born_ns(lower, name)) {
             return Ok(());
         }
         let conflict = layer::file_type(&old) != Type::Directory && self.conflicts(&old);
@@ -203,9 +206,16 @@ impl Scan {
     }
 
     /// A copy has no sockets and the like, and nothing that was made since.
-    fn never_copied(&self, old: &Stat) -> bool {
-        let is_new = layer::ctime_ns(old) > self.attached_at_ns && !self.known.is_ours(old);
-        self.copied_at_ns.is_some() && (layer::file_type(old) == Type::Special || is_new)
+    fn never_copied(&self, old: &Stat, born: Option<i64>) -> bool {
+        self.copied_at_ns.is_some()
+            && match layer::file_type(old) {
+                Type::Special => true,
+                // Its entries change a directory's ctime.
+                Type::Directory => {
+                    born.is_none_or(|born| born > self.attached_at_ns) && !self.known.is_our_directory(old)
+                }
+                _ => self.conflicts(old),
+            }
     }
 
     fn push(&mut self, change: LayerChange) {
