@@ -58,6 +58,8 @@ pub fn run(place: &Place, job: &ApplyJob, answers: &mut dyn Answers) -> Result<J
     Ok(JobDone { apply_id: job.apply_id.clone(), count })
 }
 
+const OTHERS_WRITE: u32 = 0o002;
+
 /// Files, links and directories are judged differently.
 const BECAME_ANOTHER: &str = "the sandbox has made something else of it meanwhile";
 
@@ -244,6 +246,8 @@ fn stage(
             step.source = Some(Identity::GONE);
             continue;
         }
+        // In the sandbox there are no others; on the host they may write what they could write before.
+        step.mode &= !OTHERS_WRITE | step.old_mode;
         let upper = beneath::open_directory(&place.upper, parent)?;
         step.source = beneath::stat(&upper, name)?.as_ref().map(Identity::of_source);
         if step.act() != Act::Place {
