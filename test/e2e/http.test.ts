@@ -83,7 +83,7 @@ describe("HTTP with plain curl", { timeout: 120_000 }, () => {
     });
     await eventually(
       () => text,
-      (seen) => seen.includes("oops"),
+      (seen) => seen.includes('{"text":"oops'),
     );
     const events = parse(text);
     assert.deepEqual(

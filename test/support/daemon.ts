@@ -43,7 +43,10 @@ export function ordinaryUser(): Account {
   const name = "caisson-test";
   const id = (flag: string) => Number(spawnSync("id", [flag, name], { encoding: "utf8" }).stdout.trim());
   if (spawnSync("id", [name]).status !== 0) {
-    const made = spawnSync("useradd", ["--create-home", "--shell", "/bin/bash", name], { encoding: "utf8" });
+    const group = spawnSync("getent", ["group", name]).status === 0 ? ["--gid", name] : [];
+    const made = spawnSync("useradd", ["--create-home", "--shell", "/bin/bash", ...group, name], {
+      encoding: "utf8",
+    });
     if (made.status !== 0) throw new Error(`useradd: ${made.stderr}`);
   }
   ordinary = { name, uid: id("-u"), gid: id("-g"), root: readableCopy(id("-u"), id("-g")) };
