@@ -141,11 +141,10 @@ function suite(account: Account): void {
     });
 
     it("goes by the daemon's own PATH when the caller brings none", async () => {
-      const client = await connect({ socket: daemon.socket });
+      await using client = await connect({ socket: daemon.socket });
       await using box = await client.create({ toolchains: "auto" });
       const { stdout } = await box.run(["sh", "-c", "echo $PATH"]);
       assert.ok(!stdout.text.includes(home.dir), stdout.text);
-      await client.close();
     });
 
     it("says in the report which ones came in", async () => {

@@ -12,6 +12,7 @@ test("conda: the environments on the PATH with their configuration covered", () 
       home.secret(`${prefix}/${config}`);
   }
   home.program("miniforge3/condabin/conda");
+  home.file("miniforge3/pkgs/urls.txt", "");
   const set = shown(home, "miniforge3/envs/work/bin", "miniforge3/condabin");
   assert.deepEqual(set.binds, [home.path("miniforge3")]);
   assert.equal(set.env.CONDA_PREFIX, home.path("miniforge3/envs/work"));
@@ -19,7 +20,7 @@ test("conda: the environments on the PATH with their configuration covered", () 
     home.path("miniforge3/envs/work/bin"),
     home.path("miniforge3/condabin"),
   ]);
-  assert.equal(set.covers.length, 8);
+  assert.equal(set.covers.length, 9);
 });
 
 test("conda: an environment alone does not bring in the one that it was made from", () => {

@@ -3,7 +3,7 @@ import type { Look } from "../look.ts";
 import { isShown } from "../paths.ts";
 import type { ToolchainRule } from "../toolchain.ts";
 
-/** Files of a prefix that may name channels and indexes with tokens in them. */
+/** What of a prefix may name channels and indexes with tokens in them. Packages in `pkgs` are linked from elsewhere. */
 const configs = [
   ".condarc",
   "condarc",
@@ -12,6 +12,7 @@ const configs = [
   "pip.conf",
   "etc/pip.conf",
   "etc/npmrc",
+  "pkgs",
 ];
 
 /**

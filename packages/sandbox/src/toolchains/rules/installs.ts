@@ -7,19 +7,18 @@ export function programsOf(version: string, look: Look): string[] {
   );
 }
 
-/** npm and pip of an installed version read these, which may hold tokens. */
+/** npm, pip and cargo of an installed version read these, which may hold tokens. */
+const configs = ["etc/npmrc", "lib/node_modules/npm/npmrc", "pip.conf"];
+const cargoConfigs = ["credentials.toml", "credentials", "config.toml", "config"];
+
 export function configsOf(installs: string, look: Look): string[] {
-  return look
-    .names(installs)
-    .flatMap((tool) => look.names(`${installs}/${tool}`).map((version) => `${installs}/${tool}/${version}`))
-    .flatMap((version) => [
-      `${version}/etc/npmrc`,
-      `${version}/lib/node_modules/npm/npmrc`,
-      `${version}/pip.conf`,
-      `${version}/.cargo/credentials.toml`,
-      `${version}/.cargo/config.toml`,
-    ])
-    .filter((file) => look.exists(file));
+  return look.names(installs).flatMap((tool) => {
+    const names = tool === "rust" ? cargoConfigs.flatMap((name) => [name, `.cargo/${name}`]) : configs;
+    return look
+      .names(`${installs}/${tool}`)
+      .flatMap((version) => names.map((name) => `${installs}/${tool}/${version}/${name}`))
+      .filter((file) => look.exists(file));
+  });
 }
 
 /** `nodejs 22.1.0 system` by tool, as in `.tool-versions`. */

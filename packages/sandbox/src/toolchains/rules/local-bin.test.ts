@@ -21,6 +21,13 @@ test("local-bin: programs, where links lead, and packages of `pip install --user
   assert.deepEqual(pathOf(set).slice(1), [home.path(".local/bin")]);
 });
 
+test("local-bin: a directory of scripts in the home", () => {
+  using home = new TestHome();
+  home.program("bin/script");
+  assert.deepEqual(shown(home, "bin").binds, [home.path("bin")]);
+  assert.deepEqual(shown(home).binds, []);
+});
+
 test("local-bin: a link to somewhere else brings nothing in", () => {
   using home = new TestHome();
   home.program(".local/bin/tool");

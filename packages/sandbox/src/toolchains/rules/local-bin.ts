@@ -1,33 +1,37 @@
 import type { Look } from "../look.ts";
 import { isAtOrBelow } from "../paths.ts";
-import type { Developer, ToolchainRule } from "../toolchain.ts";
+import type { ToolchainRule } from "../toolchain.ts";
 
 /** Below `~/.local`, where programs that `bin` only links to live, one directory for each. */
 const homesOfPrograms = [
   "share/pipx/venvs",
   "pipx/venvs",
+  "share/pypoetry/venv",
   "share/uv/tools",
   "share/uv/python",
   "lib/node_modules",
 ];
 
 /**
- * `~/.local/bin`, where its links lead as long as that holds programs, and the packages of `pip install --user`.
- * Nothing else of `~/.local`: in `share` and `state` there are keyrings, histories and the data of other programs.
+ * `~/.local/bin` and `~/bin`, where links of the first lead as long as that holds programs, and the packages of
+ * `pip install --user`. Nothing else of `~/.local`: in `share` and `state` there are keyrings, histories and the data
+ * of other programs.
  */
 export const localBin: ToolchainRule = {
   name: "local-bin",
   detect(developer, look) {
     const local = `${developer.home}/.local`;
-    const entry = `${local}/bin`;
-    if (!developer.path.includes(entry) || !look.isDirectory(entry)) return undefined;
+    const entries = [`${local}/bin`, `${developer.home}/bin`].filter(
+      (entry) => developer.path.includes(entry) && look.isDirectory(entry),
+    );
+    if (entries.length === 0) return undefined;
     const packages = look
       .names(`${local}/lib`)
       .filter((name) => /^python[0-9.]+$/.test(name))
       .map((name) => `${local}/lib/${name}`);
-    const homes = linkedHomes(developer, look);
+    const homes = linkedHomes(local, look);
     return {
-      binds: [entry, ...packages, ...homes],
+      binds: [...entries, ...packages, ...homes],
       covers: homes
         .filter((home) => !home.endsWith("node_modules"))
         .flatMap((home) =>
@@ -35,13 +39,12 @@ export const localBin: ToolchainRule = {
         )
         .filter((file) => look.exists(file)),
       env: packages.length > 0 ? { PYTHONUSERBASE: local } : {},
-      path: new Map([[entry, [entry]]]),
+      path: new Map(entries.map((entry) => [entry, [entry]])),
     };
   },
 };
 
-function linkedHomes({ home }: Developer, look: Look): string[] {
-  const local = `${home}/.local`;
+function linkedHomes(local: string, look: Look): string[] {
   const targets = look.targets(`${local}/bin`);
   const root = look.real(local) ?? local;
   return homesOfPrograms

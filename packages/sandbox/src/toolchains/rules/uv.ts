@@ -1,3 +1,4 @@
+import { isShown } from "../paths.ts";
 import type { ToolchainRule } from "../toolchain.ts";
 
 /**
@@ -12,7 +13,7 @@ export const uv: ToolchainRule = {
     const pythons = `${root}/python`;
     const tools = `${root}/tools`;
     const binds = [pythons, tools].filter((part) => look.isDirectory(part));
-    if (entry === undefined && binds.length === 0) return undefined;
+    if (binds.length === 0 && (entry === undefined || isShown(entry))) return undefined;
     const inPythons = look.names(pythons).map((name) => `${pythons}/${name}/pip.conf`);
     const inTools = look
       .names(tools)
