@@ -16,6 +16,7 @@ test("what names the programs that a developer's tools then run is withheld", ()
     ".mise.toml",
     ".pre-commit-config.yaml",
     "lefthook.yml",
+    ".githooks/pre-commit",
     ".zed/tasks.json",
     ".gdbinit",
     ".bash_aliases",

@@ -93,7 +93,7 @@ const names = new Map<string, string>([
   ...[".mcp.json", ".claude", ".codex", ".gemini", ".cursor", ".opencode"].map(because(agent)),
   ...[".windsurf", ".roo", ".continue", ".kiro", ".aider.conf.yml"].map(because(agent)),
   [".gitmodules", "git fetches from where it points"],
-  [".husky", "it holds hooks for git"],
+  ...[".husky", ".githooks"].map(because("it holds hooks for git")),
   ...[".pre-commit-config.yaml", "lefthook.yml", ".lefthook.yml", "lefthook.yaml", ".lefthook.yaml"].map(
     because("it names what runs at every commit"),
   ),
