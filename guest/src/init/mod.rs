@@ -51,7 +51,10 @@ pub fn main(args: &[OsString]) -> ExitCode {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let hooks = Hooks { seal: wall::seal, serve: files::serve };
     let code = match inherited_door(args) {
-        Ok(door) => serve(door, hooks),
+        Ok(door) => {
+            wall::warm_up();
+            serve(door, hooks)
+        }
         Err(message) => {
             eprintln!("caisson-guest init: {message}");
             EXIT_USAGE

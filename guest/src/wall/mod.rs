@@ -57,6 +57,12 @@ pub fn seal(seal: &link::Seal, mounts: Vec<OwnedFd>, keep: &[i32]) -> Result<Vec
     Ok(report.finish())
 }
 
+/// Does ahead, while nobody waits for the sandbox, what takes long and is the same for all of them. Sealing does it
+/// again, which then takes no time, and is what fails when it cannot be done.
+pub fn warm_up() {
+    let _ = network::prepare(&mut Report::default());
+}
+
 /// What a command gets beyond PID 1's wall: its own limits, and no openat2. Called in the child between
 /// fork and exec. Async-signal-safe: allocates nothing.
 pub fn confine_command() -> Result<(), i32> {
