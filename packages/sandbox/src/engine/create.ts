@@ -1,4 +1,11 @@
-import { CaissonError, type CallContext, SandboxState, type Surroundings } from "@caisson/contract";
+import { create } from "@bufbuild/protobuf";
+import {
+  CaissonError,
+  type CallContext,
+  SandboxSpecSchema,
+  SandboxState,
+  type Surroundings,
+} from "@caisson/contract";
 import { chooseDriver } from "../driver/choose.ts";
 import { newSandboxId } from "../pool/sandbox-id.ts";
 import { Box } from "./box.ts";
@@ -9,6 +16,7 @@ import { newRecord } from "./new-record.ts";
 import type { Taken } from "./parts.ts";
 import { type PlanningParts, planSandbox, type SandboxPlan } from "./spec.ts";
 import { messageOf, register, type StartRequest, startBox, startError, unregister } from "./start-box.ts";
+import { resolveWorkspace } from "./workspace.ts";
 
 export interface CreateRequest extends StartRequest {
   session: string;
@@ -26,8 +34,11 @@ export async function createBox(
   call: CallContext,
 ): Promise<Box> {
   if (context.closing) throw new CaissonError("UNAVAILABLE", "the daemon is stopping");
+  // Looked at while the configuration is read; what the policy forbids is told before what is found.
+  const workspace = resolveWorkspace(create(SandboxSpecSchema, init).workspace, context.home);
+  workspace.catch(() => {});
   const spec = (await context.parts.complete?.(init)) ?? init;
-  const plan = await planSandbox(spec, planParts(context, call.surroundings));
+  const plan = await planSandbox(spec, { ...planParts(context, call.surroundings), workspace });
   const place = context.admission.enter(plan.limits);
   if (!place.waiting) {
     const taken = await takeOrRelease(context, plan, place.release);

@@ -23,7 +23,7 @@ export interface Trees {
   size(path: string): Promise<number>;
 }
 
-/** What a caller asked for, completed; throws what the policy forbids. */
+/** What a caller asked for, completed, its workspace as it was; throws what the policy forbids. */
 export type CompleteSpec = (spec: SpecInit) => Promise<SpecInit>;
 
 export type Log = (

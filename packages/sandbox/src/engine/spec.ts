@@ -46,6 +46,8 @@ export interface SandboxPlan {
 
 export interface PlanningParts {
   home: string;
+  /** The spec's workspace, where somebody has begun to look at it already. */
+  workspace?: Promise<ResolvedWorkspace>;
   profiles: Profiles;
   cgroups: FoundCgroups;
   /** The fastest usable driver at or above a tier, or the one that is named. */
@@ -67,7 +69,7 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
   const wantsToolchains = (spec.toolchains || profile.toolchains) === "auto";
   const [driver, workspace, toolchains] = await Promise.all([
     parts.chooseDriver(spec.driver, minimum),
-    resolveWorkspace(spec.workspace, parts.home),
+    parts.workspace ?? resolveWorkspace(spec.workspace, parts.home),
     wantsToolchains ? parts.findToolchains() : undefined,
   ]);
   return {
