@@ -16,6 +16,8 @@ export class SegmentReader {
   /** Of the record that is being read. */
   #tag: Tag = 1;
   #left = 0;
+  /** Read ahead while what came before is on its way. */
+  #ahead: { offset: number; buffer: Promise<Buffer> } | undefined;
 
   private constructor(segment: Segment, file: FileHandle) {
     this.segment = segment;
@@ -38,11 +40,24 @@ export class SegmentReader {
 
   /** Pieces that follow, none at the end of what is written. */
   async next(): Promise<Piece[]> {
-    const size = Math.min(readBytes, this.segment.size - this.#offset);
-    if (size <= 0) return [];
-    const buffer = Buffer.allocUnsafeSlow(size);
-    const { bytesRead } = await this.#file.read(buffer, 0, size, this.#offset);
-    return this.#parse(buffer.subarray(0, bytesRead));
+    const ahead = this.#ahead?.offset === this.#offset ? this.#ahead : this.#readAt(this.#offset);
+    this.#ahead = undefined;
+    const buffer = await ahead?.buffer;
+    if (!buffer) return [];
+    this.#ahead = this.#readAt(this.#offset + buffer.length);
+    return this.#parse(buffer);
+  }
+
+  #readAt(offset: number): { offset: number; buffer: Promise<Buffer> } | undefined {
+    const size = Math.min(readBytes, this.segment.size - offset);
+    if (size <= 0) return undefined;
+    const space = Buffer.allocUnsafeSlow(size);
+    const buffer = this.#file
+      .read(space, 0, size, offset)
+      .then(({ bytesRead }) => space.subarray(0, bytesRead));
+    // Whoever asks for it is told.
+    buffer.catch(() => {});
+    return { offset, buffer };
   }
 
   /** Goes forward to a position without giving what lies before it. */
@@ -64,13 +79,16 @@ export class SegmentReader {
     }
   }
 
-  close(): Promise<void> {
-    return this.#file.close();
+  async close(): Promise<void> {
+    await this.#ahead?.buffer.catch(() => {});
+    await this.#file.close();
   }
 
+  /** Records of one stream that follow each other become one piece: what is between them is moved away. */
   #parse(buffer: Buffer): Piece[] {
     const pieces: Piece[] = [];
     let at = 0;
+    let filled = 0;
     while (at < buffer.length) {
       if (this.#left === 0) {
         const record = decodeHeader(buffer, at);
@@ -80,7 +98,16 @@ export class SegmentReader {
       }
       const bytes = buffer.subarray(at, at + this.#left);
       if (bytes.length === 0) break;
-      pieces.push({ tag: this.#tag, from: this.#position, bytes });
+      const last = pieces.at(-1);
+      if (last?.tag === this.#tag) {
+        buffer.copyWithin(filled, at, at + bytes.length);
+        const joined = buffer.subarray(filled - last.bytes.length, filled + bytes.length);
+        pieces[pieces.length - 1] = { ...last, bytes: joined };
+        filled += bytes.length;
+      } else {
+        pieces.push({ tag: this.#tag, from: this.#position, bytes });
+        filled = at + bytes.length;
+      }
       this.#advance(bytes.length);
       at += bytes.length;
     }
