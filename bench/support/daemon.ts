@@ -20,8 +20,9 @@ export interface BenchDaemon {
   stop(): Promise<void>;
 }
 
-export async function startDaemon(env: Record<string, string> = {}): Promise<BenchDaemon> {
-  const home = mkdtempSync(join(tmpdir(), "caisson-bench-"));
+/** @param kept a directory that stays when the daemon stops, instead of one that vanishes with it */
+export async function startDaemon(env: Record<string, string> = {}, kept?: string): Promise<BenchDaemon> {
+  const home = kept ?? mkdtempSync(join(tmpdir(), "caisson-bench-"));
   const socket = join(home, "run/daemon.sock");
   const all = {
     ...(process.env as Record<string, string>),
@@ -49,7 +50,7 @@ export async function startDaemon(env: Record<string, string> = {}): Promise<Ben
       await client.close();
       child.kill("SIGTERM");
       await new Promise((resolve) => child.once("exit", resolve));
-      rmSync(home, { recursive: true, force: true });
+      if (!kept) rmSync(home, { recursive: true, force: true });
     },
   };
 }
