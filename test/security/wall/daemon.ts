@@ -19,8 +19,10 @@ export function daemonWall(account: Account): Wall {
         deny_read: denied.map((name) => join(fixture.workspace, name)),
         limits: { pids: 256, open_files: 1024, disk_bytes: 64 << 20 },
       };
+      // What toolchains open is tried in test/security/toolchains.test.ts.
+      const settings = { sandbox: { toolchains: "off" }, profiles: { probe: profile } };
       // JSON is YAML.
-      writeFileSync(join(home, "config.yaml"), JSON.stringify({ profiles: { probe: profile } }));
+      writeFileSync(join(home, "config.yaml"), JSON.stringify(settings));
       chownSync(join(home, "config.yaml"), account.uid, account.gid);
       try {
         return await throughDaemon(account, home, [
