@@ -103,6 +103,15 @@ pub fn main(_args: &[OsString]) -> ExitCode {
 /// Runs one job; what it finds goes to `answers`.
 pub fn run(job: &WorkspaceJob, answers: &mut dyn Answers) -> Result<JobDone, JobError> {
     let place = layer::Place::open(job)?;
+    let changes_project = match &job.job {
+        Some(Job::Apply(options)) => !options.dry_run,
+        Some(Job::Undo(options)) => !options.dry_run,
+        _ => false,
+    };
+    if changes_project {
+        // Nothing new before what was interrupted is complete.
+        carry_out::recover(&place)?;
+    }
     match &job.job {
         Some(Job::Scan(options)) => scan::run(&place, options, answers),
         Some(Job::Apply(options)) => apply::run(&place, options, answers),

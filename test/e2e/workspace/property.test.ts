@@ -7,7 +7,7 @@ import { listing, makeProject, type Project, type Subject, sameTree, subject } f
 
 /** `CAISSON_SEED` repeats one sequence; `CAISSON_ROUNDS` asks for more of them. */
 const first = Number(process.env.CAISSON_SEED ?? Math.floor(Math.random() * 1e9));
-const rounds = process.env.CAISSON_SEED ? 1 : Number(process.env.CAISSON_ROUNDS ?? 12);
+const rounds = process.env.CAISSON_SEED ? 1 : Number(process.env.CAISSON_ROUNDS ?? 6);
 
 for (const [account, mode] of accounts().flatMap((who) =>
   (["overlay", "copy"] as const).map((how) => [who, how] as const),

@@ -134,13 +134,9 @@ export async function undoApply(layer: Layer, applyId: string): Promise<AppliedI
   return files;
 }
 
-/** Completes an apply or undo that a crash interrupted; returns the id of the apply. */
-export async function recoverApply(layer: Layer): Promise<string> {
-  let id = "";
-  for await (const item of runJob(layer.guest, { ...place(layer), job: { case: "recover", value: {} } })) {
-    if ("done" in item) id = item.done.applyId;
-  }
-  return id;
+/** Completes an apply or undo that a crash interrupted. */
+export async function recoverApply(layer: Layer): Promise<void> {
+  for await (const _ of runJob(layer.guest, { ...place(layer), job: { case: "recover", value: {} } }));
 }
 
 /** Runs a job that changes the project. A helper that dies on the way leaves nothing half done: it is completed, or
@@ -153,8 +149,9 @@ async function* completed(
   try {
     yield* runJob(layer.guest, { ...place(layer), job });
   } catch (error) {
+    await recoverApply(layer);
     // What the helper told before it died is what it was about to do.
-    if ((await recoverApply(layer)) !== applyId) throw error;
+    if (!applyId || !existsSync(join(layer.dir, "applies", applyId, "applied"))) throw error;
   }
 }
 
