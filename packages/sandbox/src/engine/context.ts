@@ -66,8 +66,13 @@ export class EngineContext {
     return join(this.sandboxesDir, place);
   }
 
-  async commit(events: NewEvent[], changes: StateChange[] = []): Promise<StoredEvent[]> {
-    return this.#noticed(await this.store.commit(events, changes));
+  /** `soon`: with the next commit that somebody waits for, after a moment at the latest. */
+  async commit(
+    events: NewEvent[],
+    changes: StateChange[] = [],
+    options: { soon?: boolean } = {},
+  ): Promise<StoredEvent[]> {
+    return this.#noticed(await this.store.commit(events, changes, options));
   }
 
   /** Commits soon what no caller waits for, again and again until the disk takes it. */

@@ -62,12 +62,17 @@ export async function startBox(
     const attached = sources.length > 0 ? launched.attach(sources) : Promise.resolve([]);
     const sealed = guest.seal(sealOf(box, plan, mounts));
     request.sealing?.(box);
+    // Synced together with its being ready: until then a sync would only hold up the file system that the project's
+    // writable layer is being made on.
     const starting = context.commit(
       [{ type: "sandbox.starting", actor, sandboxId: box.id, data: startingData(box.record) }],
       [box.put()],
+      { soon: true },
     );
-    await allDone(starting, attached, sealedOrEnded(sealed, launched.ended));
+    starting.catch(() => {});
+    await bothDone(attached, sealedOrEnded(sealed, launched.ended));
     await becomeReady(context, box, plan, await sealed, { ...request, actor });
+    await starting;
   } catch (error) {
     context.toolchains.forget();
     await endBox(context, box, "start_failed", messageOf(error), actor);
@@ -143,15 +148,11 @@ async function sealedOrEnded(sealed: Promise<Sealed>, ended: Promise<string>): P
   }
 }
 
-/** Resolves when all have; throws the error that is the cause rather than one that follows from it. */
-async function allDone(
-  starting: Promise<unknown>,
-  attached: Promise<unknown>,
-  sealed: Promise<unknown>,
-): Promise<void> {
-  for (const promise of [starting, attached, sealed]) promise.catch(() => {});
+/** Resolves when both have; throws the error that is the cause rather than one that follows from it. */
+async function bothDone(attached: Promise<unknown>, sealed: Promise<unknown>): Promise<void> {
+  for (const promise of [attached, sealed]) promise.catch(() => {});
   try {
-    await Promise.all([starting, attached, sealed]);
+    await Promise.all([attached, sealed]);
   } catch (error) {
     // A guest that gets no mounts fails; why there are none is the better answer.
     const follows = error instanceof CaissonError && ["SANDBOX_FAILED", "GUEST_LOST"].includes(error.code);

@@ -52,6 +52,8 @@ export async function startProcess(
         ? [{ put: kinds.stdin, key: proc.key, value: Buffer.from(stdin).toString("base64") }]
         : []),
     ],
+    // A sandbox that is being sealed for it commits this when it is ready.
+    { soon: request.endsSandbox },
   );
   recorded.catch(() => {});
   try {
