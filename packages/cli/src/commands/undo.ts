@@ -1,15 +1,21 @@
 import { defineCommand } from "../command/command.ts";
-import { boxId } from "../work/box.ts";
+import { changesPlace, withApply } from "../work/changes.ts";
 
 export const command = defineCommand({
   name: "undo",
   summary: "Take an apply back, where nobody has changed the file since",
-  positionals: [{ name: "BOX", summary: "The sandbox whose changes were applied" }],
+  positionals: [
+    {
+      ...changesPlace,
+      summary: "A sandbox's id, or a session's name; default: this directory's last run that was applied",
+    },
+  ],
   options: { apply: { kind: "text", value: "ID", summary: "Which apply; default: the latest" } },
-  examples: [{ line: "caisson undo sb_0123456789abcdef", what: "The project is as it was before" }],
-  async run({ options, positionals, client, print }) {
-    const box = client.sandboxes.at(boxId(positionals[0]!));
-    const { undone, files } = await box.workspace.undo({ applyId: options.apply });
+  examples: [{ line: "caisson undo", what: "The project is as it was before the last apply" }],
+  async run({ options, positionals, io, client, print }) {
+    const { undone, files } = await withApply(client, io, positionals[0], (box) =>
+      box.workspace.undo({ applyId: options.apply }),
+    );
     if (options.json) await print.json({ undone, files });
     else {
       for (const { path, outcome, reason } of files) {

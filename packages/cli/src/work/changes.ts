@@ -1,4 +1,4 @@
-import type { Box, Change, Client, Sandbox } from "@caisson/client";
+import { type Box, CaissonError, type Change, type Client, type Sandbox } from "@caisson/client";
 import { UsageError } from "../command/usage-error.ts";
 import type { Io } from "../io/io.ts";
 import type { Printer } from "../text/printer.ts";
@@ -18,14 +18,38 @@ const lookBack = 200;
 /** The box that is meant: the one that is named, or this directory's last one with changes. */
 export async function boxWithChanges(client: Client, io: Io, word: string | undefined): Promise<Box> {
   if (word !== undefined) return boxNamed(client, word);
-  let looked = 0;
-  for await (const sandbox of client.sandboxes.list({ all: true })) {
-    if (looked++ >= lookBack) break;
-    if (!worksOn(sandbox, io.cwd)) continue;
-    const box = client.sandboxes.at(sandbox.id);
+  for await (const box of boxesOf(client, io.cwd)) {
     if ((await box.workspace.diff()).length > 0) return box;
   }
   throw new UsageError("nothing that ran in this directory has changed anything");
+}
+
+/** Undoes in the box that is meant: the one that is named, or this directory's last one that was applied. */
+export async function withApply<T>(
+  client: Client,
+  io: Io,
+  word: string | undefined,
+  undo: (box: Box) => Promise<T>,
+): Promise<T> {
+  if (word !== undefined) return undo(await boxNamed(client, word));
+  for await (const box of boxesOf(client, io.cwd)) {
+    try {
+      return await undo(box);
+    } catch (thrown) {
+      // Nothing of this one was applied.
+      if (CaissonError.from(thrown).code !== "PATH_NOT_FOUND") throw thrown;
+    }
+  }
+  throw new UsageError("nothing that ran in this directory has been applied");
+}
+
+/** The sandboxes that worked on a directory, the latest first. */
+async function* boxesOf(client: Client, dir: string): AsyncGenerator<Box> {
+  let looked = 0;
+  for await (const sandbox of client.sandboxes.list({ all: true })) {
+    if (looked++ >= lookBack) return;
+    if (worksOn(sandbox, dir)) yield client.sandboxes.at(sandbox.id);
+  }
 }
 
 function worksOn({ workspace }: Sandbox, dir: string): boolean {

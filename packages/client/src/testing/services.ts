@@ -18,6 +18,7 @@ import {
   serve,
   WorkspaceMode,
 } from "@caisson/contract";
+import { FakeChanges, workspaceService } from "./changes.ts";
 import { FakeFiles, fileService } from "./files.ts";
 import { FakeProcess } from "./process.ts";
 
@@ -30,6 +31,7 @@ export class FakeDaemon {
   readonly keys = new Map<string, { name: string; scopes: number[] }>();
   /** Requests of each method, in order. */
   readonly calls: { method: string; request: unknown }[] = [];
+  readonly #changes = new Map<string, FakeChanges>();
   readonly #started = new Map<string, FakeProcess>();
   readonly #created = new Map<string, Sandbox>();
 
@@ -41,6 +43,7 @@ export class FakeDaemon {
       this.#processService(),
       this.#runService(),
       fileService(this),
+      workspaceService(this),
       this.#eventService(),
       this.#systemService(),
       this.#keyService(),
@@ -55,6 +58,13 @@ export class FakeDaemon {
       : this.sandboxes.get(id);
     if (!found) throw new CaissonError("SANDBOX_NOT_FOUND", `there is no sandbox ${id}`);
     return found;
+  }
+
+  /** What a sandbox changed in its project. */
+  changes(sandboxId: string): FakeChanges {
+    const known = this.#changes.get(sandboxId) ?? new FakeChanges();
+    this.#changes.set(sandboxId, known);
+    return known;
   }
 
   process(sandboxId: string, id: string): FakeProcess {

@@ -126,6 +126,6 @@ async function layerOf(context: EngineContext, record: SandboxRecord): Promise<L
 async function latestApply(layer: Layer): Promise<string> {
   const ids = await readdir(join(layer.dir, "applies")).catch(() => []);
   const latest = ids.sort().at(-1);
-  if (latest === undefined) throw new CaissonError("INVALID_INPUT", "nothing was applied");
+  if (latest === undefined) throw new CaissonError("PATH_NOT_FOUND", "nothing was applied");
   return latest;
 }
