@@ -392,6 +392,9 @@ pub struct UndoJob {
     pub apply_id: ::prost::alloc::string::String,
     #[prost(bool, tag = "2")]
     pub dry_run: bool,
+    /// Take these back even though they were changed since.
+    #[prost(bytes = "vec", repeated, tag = "3")]
+    pub force: ::prost::alloc::vec::Vec<::prost::alloc::vec::Vec<u8>>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RecoverJob {

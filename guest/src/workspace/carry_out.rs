@@ -230,7 +230,7 @@ pub fn recover(place: &Place) -> Result<JobDone, JobError> {
             clear_staging(place, &id)?;
             stdfs::remove_dir_all(&dir)?;
         } else if dir.join(UNDOING).exists() {
-            undo::take_all_back(place, &dir, &mut |_| Ok(()))?;
+            undo::take_all_back(place, &dir, &[], &mut |_| Ok(()))?;
         }
     }
     Ok(done)

@@ -28,12 +28,12 @@ pub fn run(place: &Place, job: &UndoJob, answers: &mut dyn Answers) -> Result<Jo
         let journal = journal::read(&dir.join(APPLIED))?;
         let kept = open_kept(&dir)?;
         for step in journal.steps.iter().rev() {
-            outcomes.push(outcome(step, state(place, &kept, step)?));
+            outcomes.push(outcome(step, state(place, &kept, step, &job.force)?));
         }
         outcomes.iter().filter(|outcome| outcome.result() == Outcome::Applied).count() as u64
     } else {
         stdfs::File::create(dir.join(UNDOING))?.sync_all()?;
-        take_all_back(place, &dir, &mut |one| {
+        take_all_back(place, &dir, &job.force, &mut |one| {
             outcomes.push(one);
             Ok(())
         })?
@@ -48,6 +48,7 @@ pub fn run(place: &Place, job: &UndoJob, answers: &mut dyn Answers) -> Result<Jo
 pub fn take_all_back(
     place: &Place,
     dir: &Path,
+    force: &[Vec<u8>],
     told: &mut dyn FnMut(ApplyOutcome) -> Result<(), JobError>,
 ) -> Result<u64, JobError> {
     let journal = journal::read(&dir.join(APPLIED))?;
@@ -56,7 +57,7 @@ pub fn take_all_back(
     let mut restored = Vec::new();
     let mut left = Vec::new();
     for step in journal.steps.iter().rev() {
-        let state = match state(place, &kept, step)? {
+        let state = match state(place, &kept, step, force)? {
             State::Applied => take_back(place, &kept, step)?,
             other => other,
         };
@@ -111,9 +112,9 @@ fn outcome(step: &Step, state: State) -> ApplyOutcome {
     ApplyOutcome { path: step.path.clone(), result: result.into(), reason: reason.into() }
 }
 
-fn state(place: &Place, kept: &OwnedFd, step: &Step) -> Result<State, JobError> {
+fn state(place: &Place, kept: &OwnedFd, step: &Step, force: &[Vec<u8>]) -> Result<State, JobError> {
     let now = layer::stat_path(&place.lower, &step.path)?;
-    let is_after = now.as_ref().map(Identity::of) == step.after;
+    let is_after = now.as_ref().map(Identity::of) == step.after || force.contains(&step.path);
     let is_kept = || beneath::stat(kept, &step.kept()).map(|stat| stat.is_some());
     Ok(match step.act() {
         Act::Remove if !is_kept()? => State::TakenBack,

@@ -41,6 +41,9 @@ export interface Layer {
 export type ChangeInit = MessageInitShape<typeof WorkspaceChangeSchema>;
 export type AppliedInit = MessageInitShape<typeof AppliedFileSchema>;
 
+/** Any `git status` may write it anew, without anybody having changed anything. */
+const gitIndex = ".git/index";
+
 /** Files up to this size are compared line by line. */
 const contentBytes = 1n << 20n;
 
@@ -69,7 +72,7 @@ export async function applyChanges(
   options: { paths: readonly string[]; dryRun: boolean },
 ): Promise<Applied> {
   const matches = matcher(options.paths);
-  const merger = new Merger(layer.projectDir, layer.attachedAtMs);
+  const merger = new Merger(layer);
   const protection = protectionOf(layer);
   const why = (change: LayerChange, path: string) => {
     const reason = protection.withheld(judged(change, path));
@@ -90,8 +93,9 @@ export async function applyChanges(
     }
     const content = change.conflict ? await merger.merge(path, change) : undefined;
     if (content !== undefined) merged.add(path);
+    const force = change.conflict && path === gitIndex && (await merger.nothingStaged());
     const type = change.new?.type ?? LayerFileType.UNSPECIFIED;
-    items.push({ path: change.path, type, from: movedFrom(change), ...(content && { content }) });
+    items.push({ path: change.path, type, force, from: movedFrom(change), ...(content && { content }) });
   }
 
   /** Of a rename: what is to go. What was not chosen, or would be withheld, stays. */
@@ -125,7 +129,9 @@ export async function applyChanges(
 /** Takes an apply back. */
 export async function undoApply(layer: Layer, applyId: string): Promise<AppliedInit[]> {
   const files: AppliedInit[] = [];
-  const job = { case: "undo" as const, value: { applyId, dryRun: false } };
+  const merger = new Merger(layer);
+  const force = (await merger.nothingStaged()) ? [Buffer.from(gitIndex)] : [];
+  const job = { case: "undo" as const, value: { applyId, dryRun: false, force } };
   for await (const item of completed(layer, undefined, job)) {
     if (!("outcome" in item)) continue;
     const { path, result, reason } = item.outcome;
