@@ -9,8 +9,8 @@ use std::{
 
 use super::{run, scan};
 use crate::proto::keeper::{
-    ApplyItem, ApplyJob, ApplyResult, LayerChange, LayerChangeKind as Kind, RecoverJob, ScanJob, UndoJob, WorkspaceJob,
-    workspace_job::Job, workspace_message::Message as Answer,
+    ApplyItem, ApplyJob, ApplyResult, CopyJob, LayerChange, LayerChangeKind as Kind, RecoverJob, ScanJob, UndoJob,
+    WorkspaceJob, workspace_job::Job, workspace_message::Message as Answer,
 };
 
 struct Case {
@@ -179,7 +179,7 @@ fn an_apply_makes_the_project_what_the_sandbox_saw_and_undo_takes_it_back() {
     let leftovers: Vec<_> = fs::read_dir(case.project("")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(leftovers.len(), 3, "{leftovers:?}");
 
-    case.job(Job::Undo(UndoJob { apply_id: "1".into(), dry_run: false })).unwrap();
+    case.job(Job::Undo(UndoJob { apply_id: "1".into(), ..Default::default() })).unwrap();
     assert_eq!(text(case.project("changed")), "old\n");
     assert_eq!(text(case.project("gone/inner")), "old\n");
     assert!(!case.project("deep").exists() && !case.project("link").exists());
@@ -248,8 +248,114 @@ fn what_a_crash_interrupted_is_completed() {
     for i in 0..20 {
         assert_eq!(text(case.project(&format!("f{i}"))), "new");
     }
-    case.job(Job::Undo(UndoJob { apply_id: "1".into(), dry_run: false })).unwrap();
+    case.job(Job::Undo(UndoJob { apply_id: "1".into(), ..Default::default() })).unwrap();
     for i in 0..20 {
         assert_eq!(text(case.project(&format!("f{i}"))), "old");
     }
+}
+
+#[test]
+fn what_is_new_below_an_opaque_directory_hides_all_of_the_project() {
+    let case = Case::new("opaque");
+    write(case.project("d/e/hidden"), "x");
+    write(case.project("d/other"), "x");
+    write(case.upper("d/e/new"), "other");
+    let opaque = rustix::fs::setxattr(case.upper("d"), "user.overlay.opaque", b"y", rustix::fs::XattrFlags::empty());
+    opaque.expect("a file system with extended attributes");
+    let expected = [("d/e/hidden", Kind::Deleted), ("d/e/new", Kind::Added), ("d/other", Kind::Deleted)];
+    assert_eq!(kinds(&case.scan()), expected.map(|(path, kind)| (path.to_string(), kind)));
+}
+
+#[test]
+fn what_was_applied_is_not_a_change_again_whatever_the_host_does_with_it() {
+    let case = Case::new("delivered");
+    write(case.project("file"), "old\n");
+    write(case.project("gone"), "old\n");
+    write(case.upper("file"), "new\n");
+    whiteout(case.upper("gone"));
+    case.apply_all("1");
+    write(case.project("file"), "host\n");
+    write(case.project("gone"), "host\n");
+    assert!(case.scan().is_empty(), "{:?}", kinds(&case.scan()));
+    write(case.upper("file"), "newer\n");
+    assert_eq!(kinds(&case.scan()), [("file".to_string(), Kind::Modified)]);
+}
+
+#[test]
+fn applies_are_taken_back_one_after_the_other_and_can_be_repeated() {
+    let case = Case::new("chain");
+    write(case.project("file"), "zero\n");
+    for (id, text) in [("1", "one\n"), ("2", "two\n")] {
+        write(case.upper("file"), text);
+        assert_eq!(case.apply(id, &["file"], i64::MAX), [ApplyResult::Applied]);
+    }
+    for (id, before) in [("2", "one\n"), ("1", "zero\n")] {
+        let undo = UndoJob { apply_id: id.into(), ..Default::default() };
+        let answers = case.job(Job::Undo(undo)).unwrap();
+        assert!(matches!(&answers[..], [Answer::Outcome(outcome)] if outcome.result() == ApplyResult::Applied));
+        assert_eq!(text(case.project("file")), before);
+    }
+    assert_eq!(case.apply("3", &["file"], 0), [ApplyResult::Applied], "what undo restored is no change of the host's");
+}
+
+#[test]
+fn an_undo_that_meets_a_newer_file_keeps_what_was_replaced() {
+    let case = Case::new("kept");
+    write(case.project("file"), "zero\n");
+    write(case.upper("file"), "one\n");
+    case.apply_all("1");
+    write(case.project("file"), "host\n");
+    let undo = || Job::Undo(UndoJob { apply_id: "1".into(), ..Default::default() });
+    case.job(undo()).unwrap();
+    assert_eq!(text(case.project("file")), "host\n");
+    fs::rename(case.project("file"), case.project("aside")).unwrap();
+    case.job(undo()).unwrap();
+    assert_eq!(text(case.project("file")), "zero\n");
+}
+
+#[test]
+fn an_undo_that_was_interrupted_is_completed() {
+    let case = Case::new("undoing");
+    write(case.project("a"), "old");
+    write(case.project("b"), "old");
+    write(case.upper("a"), "new");
+    write(case.upper("b"), "new");
+    case.apply_all("1");
+    // As a crash leaves it: the mark is there, and one file is back.
+    let dir = case.root.join("layer/applies/1");
+    fs::write(dir.join("undoing"), "").unwrap();
+    fs::rename(dir.join("new-1"), case.project("b")).unwrap();
+    case.job(Job::Recover(RecoverJob {})).unwrap();
+    assert_eq!((text(case.project("a")), text(case.project("b"))), ("old".into(), "old".into()));
+    assert!(!dir.exists());
+}
+
+#[test]
+fn a_copy_has_everything_but_sockets_and_its_scan_tells_what_it_lacks() {
+    let mut case = Case::new("copy");
+    case.is_copy = true;
+    write(case.project("dir/file"), "x");
+    write(case.project("gone"), "x");
+    symlink("dir", case.project("link")).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(case.project("socket")).unwrap();
+    case.job(Job::Copy(CopyJob {})).unwrap();
+    assert_eq!(text(case.upper("dir/file")), "x");
+    assert_eq!(fs::read_link(case.upper("link")).unwrap(), Path::new("dir"));
+    assert!(case.scan().is_empty(), "{:?}", kinds(&case.scan()));
+    fs::remove_file(case.upper("gone")).unwrap();
+    write(case.upper("dir/file"), "y");
+    let expected = [("dir/file", Kind::Modified), ("gone", Kind::Deleted)];
+    assert_eq!(kinds(&case.scan()), expected.map(|(path, kind)| (path.to_string(), kind)));
+}
+
+#[test]
+fn a_copy_of_a_sparse_file_stays_sparse() {
+    let case = Case::new("sparse");
+    let file = fs::File::create(case.upper("sparse")).unwrap();
+    file.set_len(1 << 30).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, b"end", (1 << 30) - 3).unwrap();
+    case.apply_all("1");
+    let stat = fs::metadata(case.project("sparse")).unwrap();
+    assert_eq!(stat.len(), 1 << 30);
+    assert!(stat.blocks() < 4096, "{} blocks", stat.blocks());
 }
