@@ -1,3 +1,4 @@
+import { CaissonError } from "@caisson/client";
 import { defineCommand } from "../command/command.ts";
 import { formatDuration, formatSize } from "../text/units.ts";
 import { boxNamed, boxPlace } from "../work/box.ts";
@@ -8,11 +9,23 @@ export const command = defineCommand({
   positionals: [{ ...boxPlace, rest: true, optional: true }],
   examples: [{ line: "caisson stats", what: "All that are living" }],
   async run({ options, positionals, client, print }) {
-    const names = [...positionals];
-    if (names.length === 0) for await (const { id } of client.sandboxes.list()) names.push(id);
-    const all = await Promise.all(
-      names.map(async (box) => ({ box, ...(await boxNamed(client, box).stats()) })),
-    );
+    const all = positionals.length > 0 ? await Promise.all(positionals.map(statsOf)) : await statsOfLiving();
+
+    async function statsOf(box: string) {
+      return { box, ...(await boxNamed(client, box).stats()) };
+    }
+
+    /** One that ends while it is asked is not living. */
+    async function statsOfLiving() {
+      const asked: ReturnType<typeof statsOf>[] = [];
+      for await (const { id } of client.sandboxes.list()) asked.push(statsOf(id));
+      const answers = await Promise.allSettled(asked);
+      for (const answer of answers) {
+        if (answer.status === "rejected" && !isGone(answer.reason)) throw answer.reason;
+      }
+      return answers.flatMap((answer) => (answer.status === "fulfilled" ? [answer.value] : []));
+    }
+
     if (options.json) {
       await print.json(all);
       return 0;
@@ -31,3 +44,7 @@ export const command = defineCommand({
     return 0;
   },
 });
+
+function isGone(thrown: unknown): boolean {
+  return ["SANDBOX_ENDED", "SANDBOX_NOT_FOUND"].includes(CaissonError.from(thrown).code);
+}

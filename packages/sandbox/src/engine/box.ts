@@ -41,6 +41,11 @@ export class Box {
   #idleSince = performance.now();
   readonly #bornAt: number;
 
+  /** It is being ended, or is about to be because its one command has exited. */
+  get over(): boolean {
+    return this.ending !== undefined || this.processes.get(this.record.runs)?.record.exit !== undefined;
+  }
+
   constructor(record: SandboxRecord) {
     this.record = record;
     this.#bornAt = performance.now() - Math.max(0, Date.now() - record.createdAt);

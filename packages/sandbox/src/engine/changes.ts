@@ -5,7 +5,7 @@ import { ApplyOutcome, CaissonError, SandboxState, WorkspaceMode } from "@caisso
 import { applyChanges, type Layer, listChanges, recoverApply, undoApply } from "../changes/index.ts";
 import type { EngineContext } from "./context.ts";
 import type { EngineChanges } from "./engine.ts";
-import { sandboxRecord } from "./find.ts";
+import { livingBox, sandboxRecord } from "./find.ts";
 import { hasChanges, layerName } from "./layer.ts";
 import type { SandboxRecord } from "./records.ts";
 
@@ -58,6 +58,9 @@ export function engineChanges(context: EngineContext): EngineChanges {
       });
     },
     async discard(sandboxId, call) {
+      const box = livingBox(context, sandboxId);
+      // A run's sandbox outlives its command by a moment.
+      if (box?.over) await box.gone.promise;
       const record = changedRecord(context, sandboxId);
       if (record.state !== SandboxState.ENDED) {
         throw new CaissonError("WORKSPACE_IN_USE", "the sandbox still works on its changes");

@@ -13,7 +13,8 @@ export function listSandboxes(
   if (size > rules.sizes.page_size_max) {
     throw new CaissonError("INVALID_INPUT", `page_size is at most ${rules.sizes.page_size_max}`);
   }
-  const records = [...context.boxes.values()].map((box) => box.record);
+  const boxes = [...context.boxes.values()].filter((box) => query.all || !box.over);
+  const records = boxes.map((box) => box.record);
   if (query.all)
     for (const [, record] of context.store.scan<SandboxRecord>(kinds.ended)) records.push(record);
   const after = query.pageToken === "" ? undefined : parseToken(query.pageToken);
