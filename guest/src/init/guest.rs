@@ -14,7 +14,7 @@ use super::{
     events::{EventFlags, Poller, Token},
     link::Link,
     process::Process,
-    sealing::{Sealer, Wall},
+    sealing::{Preparer, Sealer, Wall},
     spares::Spare,
 };
 use crate::sys::{board::Board, signalfd::SignalFd};
@@ -22,6 +22,7 @@ use crate::sys::{board::Board, signalfd::SignalFd};
 /// What the loop is built on, so that tests can do without a wall.
 #[derive(Clone, Copy)]
 pub struct Hooks {
+    pub prepare: Preparer,
     pub seal: Sealer,
     pub serve: Serve,
 }

@@ -49,7 +49,7 @@ const EXIT_USAGE: u8 = 70;
 pub fn main(args: &[OsString]) -> ExitCode {
     // Nothing inside outlives the process that waits for it outside; sealing asks for it again.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    let hooks = Hooks { seal: wall::seal, serve: files::serve };
+    let hooks = Hooks { prepare: wall::prepare, seal: wall::seal, serve: files::serve };
     let code = match inherited_door(args) {
         Ok(door) => {
             wall::warm_up();

@@ -11,7 +11,7 @@ use super::{calls::answer, failure::failure, guest::Guest, world::World};
 use crate::{
     ctl::note,
     proto::link::{Failure, Hold, Seal, Sealed, guest_control::Message},
-    wall::SealError,
+    wall::{Prepared, SealError},
 };
 
 /// Descriptors that a sandbox can be given.
@@ -20,11 +20,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A wall that cannot be described to the commands behind it is as good as none.
 const STEP_DESCRIPTORS: u8 = 73;
 
-pub type Sealer = fn(&Seal, Vec<OwnedFd>, &[i32]) -> Result<Vec<Hold>, SealError>;
+pub type Preparer = fn(&Seal) -> Result<Prepared, SealError>;
+pub type Sealer = fn(&Seal, Prepared, Vec<OwnedFd>, &[i32]) -> Result<Vec<Hold>, SealError>;
 
 pub struct Request {
     id: u32,
     seal: Seal,
+    prepared: Prepared,
     until: Instant,
 }
 
@@ -90,7 +92,14 @@ impl Guest {
         if seal.mounts.len() > MAX_MOUNTS {
             return Err(failure("INVALID_INPUT", format!("mounts: at most {MAX_MOUNTS}")));
         }
-        *request = Some(Box::new(Request { id, seal, until: Instant::now() + PATIENCE }));
+        let until = Instant::now() + PATIENCE;
+        match (self.hooks.prepare)(&seal) {
+            Ok(prepared) => *request = Some(Box::new(Request { id, seal, prepared, until })),
+            Err(error) => {
+                self.give_up(id, error);
+                return Ok(());
+            }
+        }
         self.seal_if_complete();
         Ok(())
     }
@@ -122,15 +131,16 @@ impl Guest {
         let mut keep = vec![self.door.as_raw_fd(), self.children.as_fd().as_raw_fd(), self.poller.as_fd().as_raw_fd()];
         keep.push(self.calls.wake.as_fd().as_raw_fd());
         keep.extend(self.link.as_ref().map(|link| link.fd.as_raw_fd()));
-        match (self.hooks.seal)(&request.seal, mounts, &keep) {
-            Ok(holds) => match self.enter_world(&request.seal, &holds) {
-                Ok(()) => self.answer(request.id, Ok(Message::Sealed(Sealed { holds }))),
+        let Request { id, seal, prepared, .. } = *request;
+        match (self.hooks.seal)(&seal, prepared, mounts, &keep) {
+            Ok(holds) => match self.enter_world(&seal, &holds) {
+                Ok(()) => self.answer(id, Ok(Message::Sealed(Sealed { holds }))),
                 Err(errno) => {
                     let message = format!("/dev/null: {errno}");
-                    self.give_up(request.id, SealError { step: STEP_DESCRIPTORS, message });
+                    self.give_up(id, SealError { step: STEP_DESCRIPTORS, message });
                 }
             },
-            Err(error) => self.give_up(request.id, error),
+            Err(error) => self.give_up(id, error),
         }
     }
 

@@ -30,16 +30,36 @@ use report::Report;
 pub use oom::expendable;
 pub use step::SealError;
 
-/// Makes this process, PID 1 of a sandbox, and everything it will ever start, live behind the wall.
-/// Must be called while there is a single thread. `keep` are descriptors that stay open; standard streams
-/// that are not among them become /dev/null.
-pub fn seal(seal: &link::Seal, mounts: Vec<OwnedFd>, keep: &[i32]) -> Result<Vec<link::Hold>, SealError> {
-    let plan = plan::read(seal, mounts)?;
+/// A world that only its mounts are missing from.
+#[derive(Default)]
+pub struct Prepared {
+    ground: mounts::Prepared,
+    report: Report,
+}
+
+/// The part of sealing that needs no mounts: done while they are on their way. May be repeated.
+pub fn prepare(seal: &link::Seal) -> Result<Prepared, SealError> {
+    plan::check(seal)?;
     let mut report = Report::default();
     // What the guest and its commands make can be read by all of the sandbox's programs.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-    let layout = mounts::attach(&plan, &mut report)?;
+    let ground = mounts::prepare(seal, &mut report)?;
     network::prepare(&mut report)?;
+    Ok(Prepared { ground, report })
+}
+
+/// Makes this process, PID 1 of a sandbox, and everything it will ever start, live behind the wall.
+/// Must be called while there is a single thread. `keep` are descriptors that stay open; standard streams
+/// that are not among them become /dev/null.
+pub fn seal(
+    seal: &link::Seal,
+    prepared: Prepared,
+    mounts: Vec<OwnedFd>,
+    keep: &[i32],
+) -> Result<Vec<link::Hold>, SealError> {
+    let plan = plan::read(seal, mounts)?;
+    let Prepared { ground, mut report } = prepared;
+    let layout = mounts::attach(&plan, ground, &mut report)?;
     let mut keep = keep.to_vec();
     keep.extend(oom::prepare());
     let plan = plan.without_descriptors();

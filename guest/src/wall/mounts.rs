@@ -17,7 +17,7 @@ use super::{
     step::{During, SealError, Step},
     tmpfs,
 };
-use crate::sys;
+use crate::{proto::link::Seal, sys};
 
 /// The world after the mounts, by mount point.
 #[derive(Default)]
@@ -30,11 +30,26 @@ pub struct Layout {
     pub asked: HashSet<String>,
 }
 
-pub fn attach(plan: &Plan<'_>, report: &mut Report) -> Result<Layout, SealError> {
+/// What the sandbox was born with, bounded and furnished.
+#[derive(Default)]
+pub struct Prepared {
+    before: Vec<MountEntry>,
+    writable: Vec<String>,
+}
+
+/// Lays out everything that does not lie in a mount that is handed in.
+pub fn prepare(seal: &Seal, report: &mut Report) -> Result<Prepared, SealError> {
     let before = mountinfo::read().during(Step::Mounts, "/proc/self/mountinfo")?;
     let ground = Ground::new(&before);
-    let mut writable = bound_private(plan, &before, report)?;
+    let writable = bound_private(seal, &before, report)?;
+    etc::write(seal, &ground)?;
+    set_modes(&ground)?;
+    Ok(Prepared { before, writable })
+}
 
+pub fn attach(plan: &Plan<'_>, prepared: Prepared, report: &mut Report) -> Result<Layout, SealError> {
+    let Prepared { before, mut writable } = prepared;
+    let ground = Ground::new(&before);
     let mut stage = Stage::new(&ground).during(Step::Mounts, "a stage for layers")?;
     let mut unguarded = Vec::new();
     for attachment in &plan.attachments {
@@ -56,8 +71,6 @@ pub fn attach(plan: &Plan<'_>, report: &mut Report) -> Result<Layout, SealError>
     for path in [&plan.seal.home, &plan.seal.workdir] {
         ground.directory(path).during(Step::Mounts, path)?;
     }
-    etc::write(plan.seal, &ground)?;
-    set_modes(&ground)?;
     let denied = covers::deny_read(&plan.seal.deny_read, &ground, report)?;
     for path in ["/", "/dev"] {
         make_read_only(path, &before).during(Step::Mounts, format!("{path} read-only"))?;
@@ -69,8 +82,8 @@ pub fn attach(plan: &Plan<'_>, report: &mut Report) -> Result<Layout, SealError>
 }
 
 /// Bounds each private tmpfs and returns where they are; `/` and `/dev` become read-only instead.
-fn bound_private(plan: &Plan<'_>, before: &[MountEntry], report: &mut Report) -> Result<Vec<String>, SealError> {
-    let (bytes, inodes) = (plan.seal.tmpfs_bytes, plan.seal.tmpfs_inodes);
+fn bound_private(seal: &Seal, before: &[MountEntry], report: &mut Report) -> Result<Vec<String>, SealError> {
+    let (bytes, inodes) = (seal.tmpfs_bytes, seal.tmpfs_inodes);
     let mut private = Vec::new();
     for mount in before {
         if !mount.is_private() || mount.path == "/" || mount.path == "/dev" {

@@ -59,7 +59,8 @@ impl Plan<'_> {
     }
 }
 
-pub fn read(seal: &Seal, descriptors: Vec<OwnedFd>) -> Result<Plan<'_>, SealError> {
+/// What can be said about a seal without its mounts.
+pub fn check(seal: &Seal) -> Result<(), SealError> {
     if seal.uid == 0 || seal.gid == 0 || seal.uid == u32::MAX || seal.gid == u32::MAX {
         return Err(Step::Identity.error("commands run as a user and a group other than 0"));
     }
@@ -71,6 +72,11 @@ pub fn read(seal: &Seal, descriptors: Vec<OwnedFd>) -> Result<Plan<'_>, SealErro
     for path in [&seal.home, &seal.workdir].into_iter().chain(&seal.deny_read).chain(&seal.allow_write) {
         check_path(path)?;
     }
+    Groups::read(&seal.syscalls).map(drop)
+}
+
+pub fn read(seal: &Seal, descriptors: Vec<OwnedFd>) -> Result<Plan<'_>, SealError> {
+    check(seal)?;
     let groups = Groups::read(&seal.syscalls)?;
     if descriptors.len() != seal.mounts.len() {
         let (count, want) = (descriptors.len(), seal.mounts.len());

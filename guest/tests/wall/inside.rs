@@ -36,7 +36,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
         .collect();
 
     let start = Instant::now();
-    let holds = match wall::seal(&seal, descriptors, &[0, 1, 2]) {
+    let holds = match wall::prepare(&seal).and_then(|prepared| wall::seal(&seal, prepared, descriptors, &[0, 1, 2])) {
         Ok(holds) => holds,
         Err(error) => {
             eprintln!("seal: step {}: {}", error.step, error.message);

@@ -16,7 +16,11 @@ use std::{
 };
 
 use super::guest::Hooks;
-use crate::{proto::link, sys::testing::Inmate, wall::SealError};
+use crate::{
+    proto::link,
+    sys::testing::Inmate,
+    wall::{Prepared, SealError},
+};
 use host::Host;
 
 /// A guest and the socket it listens on.
@@ -33,7 +37,10 @@ impl Sandbox {
         std::fs::create_dir_all(&directory).unwrap();
         let listener = UnixListener::bind(directory.join("link.sock")).unwrap();
         let inmate = Inmate::start(listener.as_fd(), |door| {
-            super::serve(door, Hooks { seal: fake_seal, serve: calls::fake_serve })
+            super::serve(
+                door,
+                Hooks { prepare: |_| Ok(Prepared::default()), seal: fake_seal, serve: calls::fake_serve },
+            )
         });
         Self { directory, inmate: Some(inmate.unwrap()) }
     }
@@ -81,7 +88,12 @@ pub fn seal() -> link::Seal {
 }
 
 /// Stands for the wall; a hostname asks it to fail.
-fn fake_seal(seal: &link::Seal, mounts: Vec<std::os::fd::OwnedFd>, keep: &[i32]) -> Result<Vec<link::Hold>, SealError> {
+fn fake_seal(
+    seal: &link::Seal,
+    _: Prepared,
+    mounts: Vec<std::os::fd::OwnedFd>,
+    keep: &[i32],
+) -> Result<Vec<link::Hold>, SealError> {
     assert!(keep.len() >= 4);
     if seal.hostname == "fail" {
         return Err(SealError { step: 78, message: "no Landlock".into() });
