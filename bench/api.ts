@@ -1,7 +1,7 @@
 // What a call costs, beside what bare Node costs.
 import { execFileSync, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Client, connect } from "@caisson/client";
@@ -261,7 +261,11 @@ async function starting(): Promise<void> {
     CAISSON_HOME: home,
     CAISSON_LISTEN_TCP: "127.0.0.1:0",
   };
-  const stop = () => spawnSync(launcher, ["daemon", "stop"], { env, stdio: "ignore" });
+  const stop = async () => {
+    const { stdout } = spawnSync(launcher, ["daemon", "stop"], { env, encoding: "utf8" });
+    const pid = /pid (\d+)/.exec(stdout)?.[1];
+    while (pid && existsSync(`/proc/${pid}`)) await new Promise((resolve) => setTimeout(resolve, 5));
+  };
   const times = await interleave(
     {
       ready: async () => {
@@ -274,7 +278,7 @@ async function starting(): Promise<void> {
         const began = performance.now();
         await run([launcher, "run", "--", "true"], { env, cwd: root });
         const took = performance.now() - began;
-        stop();
+        await stop();
         return took;
       },
     },
