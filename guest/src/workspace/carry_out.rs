@@ -15,10 +15,10 @@ use rustix::{
 use super::{
     JobError, beneath, copying,
     journal::{self, APPLIED, Act, Identity, JOURNAL, Journal, Step, UNDOING, staging_name},
-    layer::Place,
+    layer::{self, Place},
     undo,
 };
-use crate::proto::keeper::JobDone;
+use crate::proto::keeper::{JobDone, LayerFileType as Type};
 
 /// Carries out a written journal and closes it.
 pub fn carry_out(place: &Place, dir: &Path, mut journal: Journal) -> Result<(), JobError> {
@@ -123,12 +123,22 @@ fn carry_out_step(place: &Place, opened: &mut Opened, staging: &OwnedFd, step: &
 pub fn make_directory(dir: &OwnedFd, name: &OsStr, mode: u32, (uid, gid): (u32, u32)) -> Result<(), JobError> {
     match fs::mkdirat(dir, name, Mode::from_raw_mode(0o700)) {
         Ok(()) => {}
+        Err(Errno::EXIST) if is_unfinished(dir, name)? => {}
         Err(Errno::EXIST) => return Ok(()),
         Err(error) => return Err(error.into()),
     }
     copying::own(dir, name, uid, gid)?;
     let made = beneath::open_directory(dir, name.as_encoded_bytes())?;
     Ok(fs::fchmod(&made, Mode::from_raw_mode(mode))?)
+}
+
+/// Was it made by a step that a crash interrupted before it had its mode? Nothing is in it then.
+fn is_unfinished(dir: &OwnedFd, name: &OsStr) -> Result<bool, JobError> {
+    let Some(there) = beneath::stat(dir, name)? else { return Ok(false) };
+    if layer::file_type(&there) != Type::Directory || layer::permissions(&there) != 0o700 {
+        return Ok(false);
+    }
+    Ok(beneath::names(beneath::open_directory(dir, name.as_encoded_bytes())?)?.is_empty())
 }
 
 fn put_in_place(dir: &OwnedFd, name: &OsStr, staging: &OwnedFd, step: &mut Step) -> Result<(), JobError> {
