@@ -23,7 +23,11 @@ fn directory(from: &OwnedFd, to: &OwnedFd, path: &[u8], device: u64) -> Result<u
     let mut count = 0;
     for name in beneath::names(from)? {
         let path = beneath::join(path, &name);
-        count += entry(from, to, &name, &path, device).map_err(|error| named(error, &path))?;
+        count += match entry(from, to, &name, &path, device) {
+            // The host removed it while it was being copied.
+            Err(error) if error.errno == Errno::NOENT.raw_os_error() => 0,
+            other => other.map_err(|error| named(error, &path))?,
+        };
     }
     Ok(count)
 }
