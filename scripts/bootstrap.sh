@@ -72,5 +72,9 @@ if [ "${1:-}" = --tests ]; then
   install python3 python3
   install strace strace
   install git git
+  install curl curl
+  install jq jq
+  install perl perl
+  install script bsdutils
 fi
 touch .caisson/stamp
