@@ -81,7 +81,8 @@ function runCargo(): void {
     total.passed += Number(passed);
     for (let i = 0; i < Number(failed); i++) fail("cargo test");
     total.skipped += Number(ignored);
-    if (ignored !== "0") total.skips.push(`cargo test: ${ignored} ignored: they measure, and are run by hand`);
+    if (ignored !== "0")
+      total.skips.push(`cargo test: ${ignored} ignored: they measure, and are run by hand`);
   }
   if (result.status !== 0) {
     console.log(result.stdout, result.stderr);
