@@ -2,6 +2,7 @@ import { create, toJson } from "@bufbuild/protobuf";
 import {
   CaissonError,
   type Mechanism,
+  NetworkMode,
   rules,
   type SandboxSpec,
   SandboxSpecSchema,
@@ -101,6 +102,7 @@ function checkSpec(spec: SandboxSpec): void {
   }
   if (spec.toolchains !== "" && !isToolchainMode(spec.toolchains))
     throw invalid("toolchains", `can be ${toolchainModes.join(" or ")}`);
+  if (spec.network && spec.network.mode > NetworkMode.OFF) throw invalid("network", "can only be off");
   if (!/^[A-Za-z0-9._-]{0,64}$/.test(spec.agent))
     throw invalid("agent", "must be up to 64 characters of `[A-Za-z0-9._-]`");
   checkLabels(spec.labels);
