@@ -28,12 +28,23 @@ install() {
 }
 
 case "$(uname -s)-$(uname -m)" in
-  Linux-x86_64) target=x86_64-unknown-linux-gnu; platform=linux-x64 ;;
-  Linux-aarch64) target=aarch64-unknown-linux-gnu; platform=linux-arm64 ;;
+  Linux-x86_64) cpu=x86_64; platform=linux-x64 ;;
+  Linux-aarch64) cpu=aarch64; platform=linux-arm64 ;;
   *) fail "Caisson runs on Linux (x86-64 and arm64); this is $(uname -s) on $(uname -m)" \
        "on another system, run it in a Linux virtual machine" ;;
 esac
 export DEBIAN_FRONTEND=noninteractive
+
+# Which C library the guest is linked with. musl: half the size, and a start that asks the processor nothing, which in a virtual
+# machine is most of glibc's. Distributions' own Rust has only glibc's.
+guest_target() {
+  musl=$cpu-unknown-linux-musl
+  if [ -d "$(rustc --print sysroot)/lib/rustlib/$musl/lib" ] || { have rustup && rustup --quiet target add "$musl" >/dev/null 2>&1; }; then
+    echo "$musl"
+  else
+    echo "$cpu-unknown-linux-gnu"
+  fi
+}
 
 # Packages, with Node 24 among them.
 lock=$(sha256sum package-lock.json)
@@ -54,6 +65,7 @@ if [ "$(cat .caisson/guest 2>/dev/null)" != "$sources" ] || [ ! -x .caisson/bin/
   else
     have cargo || install cargo cargo-web rustc-web
     say "building the guest (once) …"
+    target=$(guest_target)
     RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --locked --quiet --manifest-path guest/Cargo.toml \
       --target "$target" >.caisson/cargo.log 2>&1 || { cat .caisson/cargo.log >&2; fail "the guest did not build"; }
     cp "${CARGO_TARGET_DIR:-guest/target}/$target/release/caisson-guest" .caisson/bin/caisson-guest.new
