@@ -102,6 +102,8 @@ export async function startDaemon(
     HOME: account.uid === 0 ? "/root" : `/home/${account.name}`,
     CAISSON_HOME: home,
     CAISSON_LISTEN_TCP: "off",
+    // Somebody may be editing while the tests run.
+    CAISSON_DAEMON_RENEW: "false",
     CAISSON_CONFIG: join(home, "config.yaml"),
     ...options.env,
   };

@@ -30,6 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Waiting shorter than this is not worth a word.
 const QUIET: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_millis(2);
+/// The daemon's exit code when another one, about to listen or to go, has the data directory.
+const DIRECTORY_IN_USE: i32 = 75;
 /// How much of the log explains a failed start.
 const LOG_TAIL: u64 = 2048;
 
@@ -115,6 +117,9 @@ impl Started {
     /// Fails if the daemon has ended and none listens.
     fn check(&mut self, home: &Home) -> Result<(), Trouble> {
         let Ok(Some(status)) = self.child.try_wait() else { return Ok(()) };
+        if status.code() == Some(DIRECTORY_IN_USE) {
+            return Ok(());
+        }
         // One that was started otherwise may hold the directory and be about to listen.
         for _ in 0..100 {
             if connect(home)?.is_some() {

@@ -13,6 +13,8 @@ import { Trust } from "./config/trust.ts";
 import { install } from "./install.ts";
 import { type Level, log, setLevel } from "./log.ts";
 import { dataDirectory, machinePolicyFile, userConfigFile } from "./paths.ts";
+import { Renewal } from "./renewal/renewal.ts";
+import { Sources } from "./renewal/sources.ts";
 import { systemInfo } from "./system-info.ts";
 import { followEvents } from "./telemetry/events.ts";
 import { type BeginSpan, instrument } from "./telemetry/instrument.ts";
@@ -25,40 +27,47 @@ export interface Daemon {
   stop(): Promise<void>;
 }
 
+/** The exit code when another daemon has the data directory; launchers then wait for that one. */
+const directoryInUse = 75;
+
 /** Until a stop that hangs is cut short. */
 const stopWithinMs = 10_000;
 
 export async function runDaemon(): Promise<void> {
   let daemon: Daemon;
+  let stopping = false;
+  const stopThen = (end: () => void) => {
+    if (stopping) return;
+    stopping = true;
+    setTimeout(() => process.exit(1), stopWithinMs).unref();
+    daemon.stop().then(end, (error) => {
+      log("error", "the daemon did not stop in order", { error });
+      process.exit(1);
+    });
+  };
   try {
-    daemon = await startDaemon();
+    daemon = await startDaemon(() => stopThen(becomeAnother));
   } catch (thrown) {
     const error = CaissonError.from(thrown);
     log("error", `the daemon cannot start: ${error.message}`, { code: error.code, error: thrown });
     process.stderr.write(`caisson: ${error.message}\n         ${error.nextStep}\n`);
-    process.exit(1);
+    process.exit(error.metadata.pid === undefined ? 1 : directoryInUse);
   }
-  let stopping = false;
-  for (const signal of ["SIGTERM", "SIGINT"] as const) {
-    process.on(signal, () => {
-      if (stopping) return;
-      stopping = true;
-      setTimeout(() => process.exit(1), stopWithinMs).unref();
-      daemon.stop().then(
-        () => process.exit(0),
-        (error) => {
-          log("error", "the daemon did not stop in order", { error });
-          process.exit(1);
-        },
-      );
-    });
-  }
+  for (const signal of ["SIGTERM", "SIGINT"] as const)
+    process.on(signal, () => stopThen(() => process.exit(0)));
   process.on("SIGHUP", () => {});
   process.on("uncaughtException", (error) => log("error", "an error was not caught", { error }));
   process.on("unhandledRejection", (error) => log("error", "a rejection was not handled", { error }));
 }
 
-export async function startDaemon(): Promise<Daemon> {
+/** The same process, so that whoever looks after it notices nothing, with the sources as they are now. */
+function becomeAnother(): void {
+  const { execPath, execArgv, argv, env } = process;
+  process.execve!(execPath, [execPath, ...execArgv, ...argv.slice(1)], env);
+}
+
+/** `renew` is called when this daemon should give way to one of newer sources. */
+export async function startDaemon(renew: () => void = () => {}): Promise<Daemon> {
   const home = dataDirectory();
   const socket = join(home, "run/daemon.sock");
   makeDirectories(home);
@@ -74,7 +83,15 @@ export async function startDaemon(): Promise<Daemon> {
     retention: { maxAgeMs: config.number("log.events_kept_days") * 86_400_000 },
   });
   const trust = new Trust(store);
-  const { version, build, guest } = install();
+  const { version, build, guest, sources } = install(home);
+  const renewal = new Renewal({
+    sources: new Sources(sources, performance.timeOrigin),
+    enabled: config.flag("daemon.renew"),
+    renew() {
+      log("info", "the sources have changed: starting again");
+      renew();
+    },
+  });
   const engine = await openSandboxes({
     home,
     guest,
@@ -91,14 +108,14 @@ export async function startDaemon(): Promise<Daemon> {
   const stopEvents = followEvents(store, metrics);
   const listening: string[] = [];
   const control = daemonControl({ home, socket, version, build, listening });
-  const terminal = openTerminal(control, build);
+  const terminal = openTerminal(control, build, renewal);
   const api = createApi({
     engine,
     store,
     keys: createKeys(store),
-    system: systemInfo({ version, build, engine, store, config, trust }),
+    system: systemInfo({ version, build, engine, store, config, trust, renewal }),
     log,
-    wrap: (made) => instrument(made, metrics, telemetry?.beginSpan),
+    wrap: (made) => instrument(made, metrics, telemetry?.beginSpan, (method) => renewal.beginCall(method)),
     ownerServices: [terminal.service],
     pages: {
       "/metrics": { scope: Scope.READ, contentType: "text/plain; version=0.0.4", body: () => metrics.text() },
@@ -111,10 +128,12 @@ export async function startDaemon(): Promise<Daemon> {
   await api.listenUnix(socket);
   log("info", "ready", { socket, version, build, ms: Math.round(performance.now()) });
   void listenOnTcp(api, config, listening);
+  void renewal.watch();
   return {
     async stop() {
       log("info", "stopping");
       stopEvents();
+      renewal.close();
       await api.close();
       await engine.close();
       await telemetry?.close();

@@ -3,6 +3,7 @@ import type { Engine } from "@caisson/sandbox";
 import type { Store } from "@caisson/store";
 import type { Config } from "./config/config.ts";
 import type { Trust } from "./config/trust.ts";
+import type { Renewal } from "./renewal/renewal.ts";
 
 /** What the daemon tells about itself. */
 export function systemInfo(parts: {
@@ -12,14 +13,16 @@ export function systemInfo(parts: {
   store: Store;
   config: Config;
   trust: Trust;
+  renewal: Pick<Renewal, "trouble">;
 }): SystemInfo {
-  const { version, build, engine, store, config, trust } = parts;
+  const { version, build, engine, store, config, trust, renewal } = parts;
   return {
     version,
     build,
     health() {
       const trouble = store.trouble();
-      const troubles = [...(trouble === undefined ? [] : [trouble]), ...engine.troubles()];
+      const own = [trouble, renewal.trouble].filter((sentence) => sentence !== undefined);
+      const troubles = [...own, ...engine.troubles()];
       return { ready: trouble === undefined, troubles };
     },
     async settings(projectDir) {

@@ -61,6 +61,10 @@ export class Config {
     return this.#values.get(key)!.value as number;
   }
 
+  flag(key: SettingKey): boolean {
+    return this.#values.get(key)!.value as boolean;
+  }
+
   list(key: SettingKey): string[] {
     return this.#values.get(key)!.value as string[];
   }

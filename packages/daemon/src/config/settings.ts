@@ -54,6 +54,11 @@ export const settings = {
     range: [1, 3650],
     about: "Days that the numbered log is kept.",
   },
+  "daemon.renew": {
+    kind: "boolean",
+    default: true,
+    about: "Replace the daemon between calls when its sources or its guest have changed; sandboxes live on.",
+  },
   "pool.min": { kind: "number", default: 2, range: [0, 64], about: "Sandboxes kept warm at least." },
   "pool.max": {
     kind: "number",

@@ -13,30 +13,42 @@ export type EndSpan = (outcome: {
 /** Begins a span; undefined where nobody collects them. */
 export type BeginSpan = (name: string, traceparent: string | undefined) => EndSpan;
 
+/** Counts a call for as long as it lasts; the result is called at its end. */
+export type BeginWork = (method: DescMethod) => () => void;
+
+interface Means {
+  metrics: Metrics;
+  beginSpan: BeginSpan | undefined;
+  beginWork: BeginWork;
+}
+
 type Impl = (request: unknown, call: CallContext) => Promise<unknown> | AsyncIterable<unknown>;
 
 export function instrument(
   services: ServedService[],
   metrics: Metrics,
   beginSpan?: BeginSpan,
+  beginWork: BeginWork = () => () => {},
 ): ServedService[] {
   return services.map(({ service, impl }) => ({
     service,
     impl: Object.fromEntries(
       service.methods.map((method) => {
         const inner = (impl as unknown as Record<string, Impl>)[method.localName]!.bind(impl);
-        return [method.localName, measured(method, inner, metrics, beginSpan)];
+        return [method.localName, measured(method, inner, { metrics, beginSpan, beginWork })];
       }),
     ) as ServedService["impl"],
   }));
 }
 
-function measured(method: DescMethod, inner: Impl, metrics: Metrics, beginSpan?: BeginSpan): Impl {
+function measured(method: DescMethod, inner: Impl, { metrics, beginSpan, beginWork }: Means): Impl {
   const name = spanName(method);
   const begin = (request: unknown, call: CallContext) => {
     const began = performance.now();
+    const endWork = beginWork(method);
     const endSpan = beginSpan?.(name, call.traceparent);
     return (error?: unknown, response?: unknown) => {
+      endWork();
       const failure = error === undefined ? undefined : CaissonError.from(error);
       if (failure?.code === "INTERNAL") {
         log("error", failure.message, {

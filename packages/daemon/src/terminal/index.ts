@@ -3,6 +3,7 @@ import { type ServedService, type Surroundings, serve } from "@caisson/contract"
 import { createInProcessTransport } from "@caisson/contract/in-process";
 import { TerminalService } from "@caisson/contract/terminal";
 import { log } from "../log.ts";
+import type { Renewal } from "../renewal/renewal.ts";
 import { Clients } from "./clients.ts";
 import { Outbox } from "./outbox.ts";
 
@@ -16,7 +17,11 @@ export interface Terminal {
 type Invoke = ReturnType<typeof import("./service.ts")["invoker"]>;
 
 /** The command line's place in the daemon. It is loaded while the first launcher is on its way. */
-export function openTerminal(daemon: Omit<DaemonControl, "restart">, build: string): Terminal {
+export function openTerminal(
+  daemon: Omit<DaemonControl, "restart">,
+  build: string,
+  renewal: Pick<Renewal, "due" | "begin" | "working">,
+): Terminal {
   const { promise: invoke, resolve, reject } = Promise.withResolvers<Invoke>();
   invoke.catch((error) => log("error", "the command line cannot be loaded", { error }));
   let loaded: Invoke | undefined;
@@ -49,7 +54,7 @@ export function openTerminal(daemon: Omit<DaemonControl, "restart">, build: stri
     };
     const clients = new Clients(open);
     await Promise.all([clients.for({}), cli.warm()]);
-    loaded = invoker(clients, { build, daemon, openapi });
+    loaded = invoker(clients, { build, daemon, renewal, openapi });
     resolve(loaded);
   };
   return { service, serve: (services) => void load(services).catch(reject) };

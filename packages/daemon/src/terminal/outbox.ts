@@ -13,8 +13,7 @@ export class Outbox implements AsyncIterableIterator<Response> {
   #taker: ((result: IteratorResult<Response>) => void) | undefined;
   #room: PromiseWithResolvers<void> | undefined;
   #ended = false;
-  /** Called once, when everything has been taken or nobody takes any more. */
-  onDone: (() => void) | undefined;
+  readonly #whenDone: (() => void)[] = [];
 
   /** Returns a promise to wait for when there is too much already. */
   send(output: NonNullable<Response["output"]>, bytes = 0): Promise<void> | undefined {
@@ -30,6 +29,11 @@ export class Outbox implements AsyncIterableIterator<Response> {
     if (this.#waitingBytes < maxWaitingBytes) return undefined;
     this.#room ??= Promise.withResolvers();
     return this.#room.promise;
+  }
+
+  /** Calls back once, when everything has been taken or nobody takes any more. */
+  whenDone(callback: () => void): void {
+    this.#whenDone.push(callback);
   }
 
   /** Nothing follows. */
@@ -78,8 +82,6 @@ export class Outbox implements AsyncIterableIterator<Response> {
     const taker = this.#taker;
     this.#taker = undefined;
     taker?.({ done: true, value: undefined });
-    const { onDone } = this;
-    this.onDone = undefined;
-    if (onDone) setImmediate(onDone);
+    for (const callback of this.#whenDone.splice(0)) setImmediate(callback);
   }
 }

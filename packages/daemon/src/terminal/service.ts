@@ -1,6 +1,7 @@
 import { type DaemonControl, type Host, main } from "@caisson/cli";
 import { CaissonError, type CallContext } from "@caisson/contract";
 import type { InvokeRequest, Open } from "@caisson/contract/terminal";
+import type { Renewal } from "../renewal/renewal.ts";
 import type { Clients } from "./clients.ts";
 import { decode, LauncherIo } from "./launcher-io.ts";
 import type { Outbox } from "./outbox.ts";
@@ -10,6 +11,8 @@ export interface TerminalOptions {
   build: string;
   /** `restart` is made of `stop` and what the launcher does after it. */
   daemon: Omit<DaemonControl, "restart">;
+  /** Says when this daemon is older than its sources, and counts what must not be cut. */
+  renewal: Pick<Renewal, "due" | "begin" | "working">;
   /** The API's description as OpenAPI 3.1. */
   openapi: () => Promise<string>;
 }
@@ -31,9 +34,7 @@ function invoke(
   options: TerminalOptions,
   { requests, call, outbox }: Conversation,
 ): void {
-  const stopAfterwards = () => {
-    outbox.onDone = () => options.daemon.stop();
-  };
+  const stopAfterwards = () => outbox.whenDone(() => options.daemon.stop());
   void converse().catch((thrown) => {
     const { message } = CaissonError.from(thrown);
     outbox.send({ case: "stderr", value: new TextEncoder().encode(`caisson: ${message}\n`) });
@@ -44,12 +45,16 @@ function invoke(
   async function converse(): Promise<void> {
     const incoming = requests[Symbol.asyncIterator]();
     const open = await firstMessage(incoming);
-    if (open.build !== "" && options.build !== "" && open.build !== options.build) {
-      stopAfterwards();
-      outbox.send({ case: "restart", value: true });
-      return outbox.end();
+    if (await isOld(open, options)) {
+      if (options.renewal.working === 0) {
+        stopAfterwards();
+        outbox.send({ case: "restart", value: true });
+        return outbox.end();
+      }
+      if (open.stderrIsTerminal) outbox.send({ case: "stderr", value: new TextEncoder().encode(busyWords) });
     }
     const io = new LauncherIo(open, outbox, call.signal);
+    outbox.whenDone(options.renewal.begin());
     const args = open.args.map((arg, index) => decode(arg, `argument ${index + 1}`));
     let restart = false;
     const daemon: DaemonControl = {
@@ -69,6 +74,16 @@ function invoke(
     outbox.send(restart ? { case: "restart", value: true } : { case: "exit", value: code });
     outbox.end();
   }
+}
+
+/** Sooner than cutting what others are waiting for, an older daemon serves once more. */
+const busyWords =
+  "caisson: an older daemon is busy; it is replaced when its calls have ended (now: caisson daemon restart)\n";
+
+/** Is the launcher of another build, or the daemon older than its sources? */
+async function isOld(open: Open, options: TerminalOptions): Promise<boolean> {
+  if (open.build !== "" && options.build !== "" && open.build !== options.build) return true;
+  return await options.renewal.due();
 }
 
 async function firstMessage(incoming: AsyncIterator<InvokeRequest>): Promise<Open> {

@@ -11,6 +11,8 @@ import {
   InvokeRequestSchema,
   type InvokeResponseSchema,
 } from "@caisson/contract/terminal";
+import { Renewal } from "../renewal/renewal.ts";
+import type { Sources } from "../renewal/sources.ts";
 import { daemonControl } from "./control.ts";
 import { openTerminal } from "./index.ts";
 import { Inlet } from "./inlet.ts";
@@ -94,7 +96,14 @@ function setUp() {
     ...daemonControl({ home, socket: "s", version: "1", build: "b1", listening: [] }),
     stop: () => void stops++,
   };
-  const terminal = openTerminal(control, "b1");
+  let old = false;
+  const sources = {
+    changed: async () => old,
+    knownToHaveChanged: false,
+    onTouched: () => {},
+  } as unknown as Sources;
+  const renewal = new Renewal({ sources, enabled: true, renew: () => {} });
+  const terminal = openTerminal(control, "b1", renewal);
   terminal.serve(daemon.services());
   const invoke = terminal.service.impl.invoke as unknown as ConstructorParameters<typeof Launcher>[0];
   return {
@@ -102,6 +111,9 @@ function setUp() {
     home,
     launch: (...inputs: Input[]) => new Launcher(invoke).say(...inputs),
     stops: () => stops,
+    grow: () => {
+      old = true;
+    },
     [Symbol.dispose]: () => rmSync(home, { recursive: true }),
   };
 }
@@ -223,6 +235,25 @@ test("a launcher of another build is told to start its own daemon, and this one 
   await launcher.done;
   assert.deepEqual(launcher.heard, [{ case: "restart", value: true }]);
   await launcher.until(() => setup.stops() === 1);
+});
+
+test("a daemon that is older than its sources is replaced, but not while others wait for it", async () => {
+  using setup = setUp();
+  const waiting = setup.launch(open("run", "--", "wait"));
+  await waiting.until(() => waiting.heard.some(({ case: name }) => name === "wantStdin"));
+  setup.grow();
+  const served = open("version") as unknown as { value: { stderrIsTerminal: boolean } };
+  served.value.stderrIsTerminal = true;
+  const second = setup.launch(served as unknown as Input);
+  await second.done;
+  assert.deepEqual(second.last(), { case: "exit", value: 0 });
+  assert.match(second.text("stderr"), /an older daemon is busy/);
+  waiting.vanish();
+  await waiting.done.catch(() => {});
+  await new Promise((resolve) => setImmediate(resolve));
+  const third = setup.launch(open("version"));
+  await third.done;
+  assert.deepEqual(third.heard, [{ case: "restart", value: true }]);
 });
 
 test("daemon stop answers first", async () => {

@@ -1,0 +1,82 @@
+// Replaces a daemon whose sources have changed by one of the new ones, between calls. Sandboxes live on.
+import type { DescMethod } from "@bufbuild/protobuf";
+import { rules } from "@caisson/contract";
+import type { Sources } from "./sources.ts";
+
+/** Without a further change or call, before the daemon renews itself: a checkout touches many files. */
+const quietMs = 2000;
+
+/** What cannot be repeated by its caller when it is cut; everything else is retried or resumed. */
+const precious: ReadonlySet<string> = new Set(rules.retry.only_with_key);
+
+const nothing = () => {};
+
+export class Renewal {
+  readonly #sources: Sources;
+  readonly #renew: () => void;
+  readonly #enabled: boolean;
+  #working = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** `renew` stops this daemon and starts another; `enabled` is the setting. */
+  constructor(options: { sources: Sources; enabled: boolean; renew: () => void }) {
+    this.#sources = options.sources;
+    this.#enabled = options.enabled;
+    this.#renew = options.renew;
+    options.sources.onTouched = () => this.#soon();
+  }
+
+  /** Remembers what this daemon was made from; nobody waits for it. */
+  async watch(): Promise<void> {
+    await this.#sources.begin();
+    if (this.#sources.knownToHaveChanged) this.#soon();
+  }
+
+  /** Calls under way that must not be cut. */
+  get working(): number {
+    return this.#working;
+  }
+
+  /** A sentence when this daemon is older than its sources and nobody has replaced it yet. */
+  get trouble(): string | undefined {
+    if (!this.#sources.knownToHaveChanged) return undefined;
+    return "the daemon is older than its sources: `caisson daemon restart` replaces it";
+  }
+
+  /** Should the caller start another daemon before anything else? */
+  async due(): Promise<boolean> {
+    return this.#enabled && (await this.#sources.changed());
+  }
+
+  /** Something begins that must not be cut; call the result when it is done. */
+  begin(): () => void {
+    this.#working++;
+    let done = false;
+    return () => {
+      if (done) return;
+      done = true;
+      this.#working--;
+      if (this.#sources.knownToHaveChanged) this.#soon();
+    };
+  }
+
+  /** The same for a call, if it is one of those. */
+  beginCall(method: DescMethod): () => void {
+    return precious.has(method.name) ? this.begin() : nothing;
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#sources.close();
+  }
+
+  #soon(): void {
+    if (!this.#enabled) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#tryNow(), quietMs).unref();
+  }
+
+  async #tryNow(): Promise<void> {
+    if ((await this.#sources.changed()) && this.#working === 0) this.#renew();
+  }
+}
