@@ -26,10 +26,13 @@ function rulesForTypeScript(rules: object): string {
   return `// Generated from spec/rules.json.\n\nexport const rules = ${JSON.stringify(rules, null, 2)} as const;\n`;
 }
 
-function rulesForRust(rules: { link: Record<string, number>; paths: Record<string, number> }): string {
-  const lines = Object.entries({ ...prefixed("LINK", rules.link), ...prefixed("PATH", rules.paths) }).map(
-    ([name, value]) => `pub const ${name}: usize = ${value};`,
-  );
+function rulesForRust(rules: Record<"link" | "network" | "paths", Record<string, number>>): string {
+  const constants = {
+    ...prefixed("LINK", rules.link),
+    ...prefixed("NETWORK", rules.network),
+    ...prefixed("PATH", rules.paths),
+  };
+  const lines = Object.entries(constants).map(([name, value]) => `pub const ${name}: usize = ${value};`);
   return `// Generated from spec/rules.json.\n\n${lines.join("\n")}\n`;
 }
 

@@ -9,7 +9,7 @@ pub struct HostControl {
     /// Answers carry the same number. 0: no answer is wanted.
     #[prost(uint32, tag = "1")]
     pub id: u32,
-    #[prost(oneof = "host_control::Message", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
+    #[prost(oneof = "host_control::Message", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14")]
     pub message: ::core::option::Option<host_control::Message>,
 }
 /// Nested message and enum types in `HostControl`.
@@ -38,6 +38,10 @@ pub mod host_control {
         Usage(super::GetUsage),
         #[prost(message, tag = "12")]
         Shutdown(super::Shutdown),
+        #[prost(message, tag = "13")]
+        Dial(super::Dial),
+        #[prost(message, tag = "14")]
+        Ports(super::GetPorts),
     }
 }
 /// The payload of a CONTROL frame from the guest.
@@ -49,7 +53,7 @@ pub struct GuestControl {
     /// Set instead of a message when the call failed.
     #[prost(message, optional, tag = "2")]
     pub failure: ::core::option::Option<Failure>,
-    #[prost(oneof = "guest_control::Message", tags = "3, 4, 5, 6, 7, 8, 9, 10")]
+    #[prost(oneof = "guest_control::Message", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
     pub message: ::core::option::Option<guest_control::Message>,
 }
 /// Nested message and enum types in `GuestControl`.
@@ -72,6 +76,11 @@ pub mod guest_control {
         Usage(super::UsageReport),
         #[prost(message, tag = "10")]
         Done(super::Done),
+        /// Said by the guest itself, with id 0.
+        #[prost(message, tag = "11")]
+        Connect(super::Connect),
+        #[prost(message, tag = "12")]
+        Ports(super::PortsReport),
     }
 }
 /// Why a call failed.
@@ -443,6 +452,85 @@ pub struct UsageReport {
     pub cpu_us: u64,
     #[prost(uint64, tag = "4")]
     pub disk_bytes: u64,
+}
+/// A program inside has opened a connection to one of the guest's listeners. Opens the stream, whose number the
+/// guest chose; what the program sends is its DATA from the guest. The daemon refuses by RESET.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Connect {
+    #[prost(uint32, tag = "1")]
+    pub stream: u32,
+    #[prost(enumeration = "connect::Kind", tag = "2")]
+    pub kind: i32,
+    /// Where a transparent connection goes: the name that was resolved to the address, or the address as it is.
+    #[prost(string, tag = "3")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(uint32, tag = "4")]
+    pub port: u32,
+}
+/// Nested message and enum types in `Connect`.
+pub mod connect {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+    #[repr(i32)]
+    pub enum Kind {
+        Unspecified = 0,
+        /// To the proxy port: the bytes are HTTP or SOCKS, for the daemon to read.
+        Proxy = 1,
+        /// To an address: the bytes are the program's own.
+        Transparent = 2,
+    }
+    impl Kind {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Unspecified => "KIND_UNSPECIFIED",
+                Self::Proxy => "KIND_PROXY",
+                Self::Transparent => "KIND_TRANSPARENT",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "KIND_UNSPECIFIED" => Some(Self::Unspecified),
+                "KIND_PROXY" => Some(Self::Proxy),
+                "KIND_TRANSPARENT" => Some(Self::Transparent),
+                _ => None,
+            }
+        }
+    }
+}
+/// Opens a connection to a port inside, on loopback, and the stream that carries it. Answered with Done when it
+/// is open.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Dial {
+    #[prost(uint32, tag = "1")]
+    pub stream: u32,
+    #[prost(uint32, tag = "2")]
+    pub port: u32,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetPorts {
+}
+/// The TCP ports that programs inside listen on.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct PortsReport {
+    #[prost(message, repeated, tag = "1")]
+    pub ports: ::prost::alloc::vec::Vec<ListeningPort>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListeningPort {
+    #[prost(uint32, tag = "1")]
+    pub port: u32,
+    /// As text, `0.0.0.0`, `127.0.0.1` or `::` for instance.
+    #[prost(string, tag = "2")]
+    pub address: ::prost::alloc::string::String,
+    /// Whose socket it is, as far as the guest can tell.
+    #[prost(uint32, tag = "3")]
+    pub pid: u32,
+    #[prost(string, tag = "4")]
+    pub command: ::prost::alloc::string::String,
 }
 /// A call on files. Paths are absolute, in the sandbox, checked by the daemon and again here.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -29,6 +29,7 @@ impl Guest {
             Message::Resize(resize) => self.resize(&resize).map(done),
             Message::Forget(forget) => self.forget(&forget).map(done),
             Message::File(call) => self.open_call(id, call).map(|()| None),
+            Message::Dial(_) | Message::Ports(_) => Err(failure("METHOD_UNKNOWN", "a call of another version")),
             Message::Usage(_) => Ok(Some(Answer::Usage(usage::report(self)))),
             Message::Shutdown(_) => {
                 self.answer(id, Ok(Answer::Done(Done {})));

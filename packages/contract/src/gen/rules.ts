@@ -34,7 +34,15 @@ export const rules = {
   "link": {
     "version": 1,
     "frame_bytes": 1048576,
-    "window_bytes": 1048576
+    "window_bytes": 1048576,
+    "connection_window_bytes": 262144,
+    "connections": 1024,
+    "connections_queued_bytes": 67108864
+  },
+  "network": {
+    "proxy_port": 14128,
+    "transparent_port": 14129,
+    "dns_names": 16384
   },
   "retry": {
     "attempts": 6,
@@ -245,6 +253,11 @@ export const rules = {
       "status": "FAILED_PRECONDITION",
       "http": 409,
       "next": "End the sandbox first; its changes stay for a day."
+    },
+    "PORT_CLOSED": {
+      "status": "FAILED_PRECONDITION",
+      "http": 409,
+      "next": "Nothing listens on that port in the sandbox; wait for it with `caisson port wait`."
     },
     "QUEUE_FULL": {
       "status": "RESOURCE_EXHAUSTED",

@@ -1,9 +1,9 @@
 import type { Duplex } from "node:stream";
 import { fromBinary } from "@bufbuild/protobuf";
 import { CaissonError } from "@caisson/contract";
-import { type Exited, FailureSchema, type GuestControl } from "@caisson/contract/link";
+import { type Connect, type Exited, FailureSchema, type GuestControl } from "@caisson/contract/link";
 import { errorOfFailure, LinkCut } from "./failure.ts";
-import { decodeAck, frameType } from "./frame/frame.ts";
+import { decodeAck, firstGuestStream, frameType } from "./frame/frame.ts";
 import { type FrameHandler, FrameParser } from "./frame/parser.ts";
 import { receive } from "./frame/shared-read.ts";
 import { FrameWriter } from "./frame/writer.ts";
@@ -14,6 +14,8 @@ import { LinkViolation } from "./violation.ts";
 /** Who holds a connection, and what it is told. */
 export interface ConnectionOwner {
   exited(exited: Exited): void;
+  /** A program inside has opened a connection, on a stream that was not used before on this connection. */
+  connected(connect: Connect): void;
   /** The connection is over, once: cut (LinkCut), or ended for cause. */
   closed(error: CaissonError): void;
 }
@@ -41,6 +43,10 @@ export class Connection implements FrameHandler {
   #abandoned = 0;
   /** Streams from here on were never opened. */
   #nextStream: number;
+  /** The highest stream that the guest has opened. */
+  #lastGuestStream = firstGuestStream - 1;
+  /** Streams that the guest has opened and that are not over. */
+  guestStreams = 0;
   /** Bytes that may still come on streams that we closed. */
   #strayBytes = 0;
   #closed = false;
@@ -118,7 +124,8 @@ export class Connection implements FrameHandler {
   /** From now on, frames of this stream go to `receiver`. */
   open(stream: number, receiver: StreamReceiver): void {
     this.#streams.set(stream, receiver);
-    if (stream >= this.#nextStream) this.#nextStream = stream + 1;
+    if (stream >= firstGuestStream) this.guestStreams += 1;
+    else if (stream >= this.#nextStream) this.#nextStream = stream + 1;
   }
 
   /** Frames that still come on this stream are dropped. */
@@ -127,6 +134,7 @@ export class Connection implements FrameHandler {
     if (!receiver) return;
     this.#strayBytes += receiver.room;
     this.#streams.delete(stream);
+    if (stream >= firstGuestStream) this.guestStreams -= 1;
   }
 
   /** Gives a stream up in both directions. */
@@ -172,8 +180,10 @@ export class Connection implements FrameHandler {
   #control(control: GuestControl): void {
     const { id, failure, message } = control;
     if (id === 0) {
-      if (message.case !== "exited" || failure) throw new LinkViolation("a message that nobody asked for");
-      this.#owner.exited(message.value);
+      if (failure) throw new LinkViolation("a message that nobody asked for");
+      if (message.case === "exited") this.#owner.exited(message.value);
+      else if (message.case === "connect") this.#connected(message.value);
+      else throw new LinkViolation("a message that nobody asked for");
       return;
     }
     const call = this.#calls.get(id);
@@ -186,6 +196,13 @@ export class Connection implements FrameHandler {
     if (failure) call.reject(errorOfFailure(failure));
     else if (message.case === call.expects) this.#resolve(call, message.value);
     else this.#violate(call, new LinkViolation("an answer of the wrong kind"));
+  }
+
+  #connected(connect: Connect): void {
+    if (connect.stream <= this.#lastGuestStream)
+      throw new LinkViolation("a stream number that was used before");
+    this.#lastGuestStream = connect.stream;
+    this.#owner.connected(connect);
   }
 
   #resolve(call: PendingCall, value: unknown): void {
@@ -202,7 +219,9 @@ export class Connection implements FrameHandler {
   }
 
   #stray(stream: number, bytes: number): void {
-    if (stream >= this.#nextStream) throw new LinkViolation("a frame on a stream that was never opened");
+    const neverOpened =
+      stream < firstGuestStream ? stream >= this.#nextStream : stream > this.#lastGuestStream;
+    if (neverOpened) throw new LinkViolation("a frame on a stream that was never opened");
     this.#strayBytes -= bytes;
     if (this.#strayBytes < 0) throw new LinkViolation("DATA on a stream that is over");
   }

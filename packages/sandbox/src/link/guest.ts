@@ -1,3 +1,4 @@
+import type { Duplex } from "node:stream";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type {
   Change,
@@ -5,6 +6,7 @@ import type {
   Exited,
   FileEntry,
   GuestHello,
+  ListeningPort,
   Sealed,
   SealSchema,
   StartSchema,
@@ -26,6 +28,18 @@ export interface OutputSink {
   write(tag: 1 | 2, bytes: Uint8Array): Promise<void>;
   /** The process has exited and everything it wrote is stored. Told once, possibly before `start` resolves. */
   exited(exit: Exited): void;
+}
+
+/** A connection that a program inside has opened. Who has it must destroy or finish its stream. */
+export interface GuestConnection {
+  /** `proxy`: the stream speaks HTTP proxying or SOCKS5; `transparent`: it speaks whatever the program speaks. */
+  kind: "proxy" | "transparent";
+  /** Of a transparent one: the name behind the synthetic address, or the literal address. Otherwise empty. */
+  name: string;
+  /** Of a transparent one; otherwise 0. */
+  port: number;
+  /** With back-pressure and half-close; `destroy` resets it inside. Errors that nobody listens for are dropped. */
+  stream: Duplex;
 }
 
 /** A guest behind its link, as the engine sees it. Implemented in this folder. */
@@ -55,6 +69,12 @@ export interface Guest {
   ping(): Promise<number>;
   /** Asks the guest to end; the link is not opened again. */
   shutdown(): Promise<void>;
+  /** Takes the connections that programs inside open. Without a handler they are reset. A cut link resets them too. */
+  onConnection(handler: (connection: GuestConnection) => void): void;
+  /** Opens a connection to a port inside, on loopback. Rejects with PORT_CLOSED when nothing listens there. */
+  connect(port: number, signal: AbortSignal): Promise<Duplex>;
+  /** The TCP ports that programs inside listen on. */
+  ports(): Promise<ListeningPort[]>;
   readonly files: GuestFiles;
   /** Cuts the link without ending the guest. */
   close(): void;

@@ -1,11 +1,12 @@
 import type { Duplex } from "node:stream";
 import { CaissonError } from "@caisson/contract";
-import type { Exited, GuestHello, StreamPosition } from "@caisson/contract/link";
+import type { Connect, Exited, GuestHello, StreamPosition } from "@caisson/contract/link";
 import { Connection } from "./connection.ts";
 import { LinkCut } from "./failure.ts";
 import { checkHello, sayHello } from "./handshake.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import type { LinkSettings } from "./options.ts";
+import { LinkViolation } from "./violation.ts";
 
 type Positions = Pick<StreamPosition, "stream" | "position">[];
 
@@ -31,6 +32,7 @@ export class Lifeline {
   readonly #connect: () => Promise<Duplex>;
   readonly #settings: LinkSettings;
   readonly #survivors: Survivors;
+  readonly #connected: (connect: Connect, connection: Connection) => void;
   #state: "opening" | "open" | "lost" | "closed" = "opening";
   #connection: Connection | undefined;
   #heartbeat: Heartbeat | undefined;
@@ -43,8 +45,15 @@ export class Lifeline {
   #waiters: { resolve(connection: Connection): void; reject(error: CaissonError): void }[] = [];
   #resolveLost!: (error: Error) => void;
 
-  constructor(connect: () => Promise<Duplex>, settings: LinkSettings, survivors: Survivors) {
+  /** `connected` is told of each connection that a program inside has opened. */
+  constructor(
+    connect: () => Promise<Duplex>,
+    settings: LinkSettings,
+    survivors: Survivors,
+    connected: (connect: Connect, connection: Connection) => void,
+  ) {
     this.#connect = connect;
+    this.#connected = connected;
     this.#settings = settings;
     this.#survivors = survivors;
     this.lost = new Promise((resolve) => {
@@ -128,6 +137,12 @@ export class Lifeline {
     }
     const connection: Connection = new Connection(socket, this.#survivors.nextStream, {
       exited: (exited) => this.#survivors.exited(exited, connection),
+      connected: (connect) => {
+        if (connection !== this.#connection || !this.hello.sealed) {
+          throw new LinkViolation("a connection before the wall is closed");
+        }
+        this.#connected(connect, connection);
+      },
       closed: (error) => this.#onClosed(connection, error),
     });
     this.#connection = undefined;

@@ -5,6 +5,8 @@ import {
   type Change,
   Change_Kind,
   ChangeSchema,
+  type Connect,
+  Connect_Kind,
   type Entries,
   EntriesSchema,
   type Exited,
@@ -14,8 +16,10 @@ import {
   GuestControlSchema,
   type GuestHello,
   HostControlSchema,
+  type PortsReport,
   type Sealed,
 } from "@caisson/contract/link";
+import { firstGuestStream } from "./frame/frame.ts";
 import { LinkViolation } from "./violation.ts";
 
 export type HostMessage = NonNullable<MessageInitShape<typeof HostControlSchema>["message"]>;
@@ -25,6 +29,8 @@ const maxEntriesPerFrame = 16_384;
 const maxProcesses = 65_536;
 const maxHolds = 256;
 const maxTextBytes = 4096;
+const maxPorts = 4096;
+const maxNameBytes = 253;
 
 export function encodeControl(id: number, message: HostMessage): Uint8Array {
   return encodeMessage(HostControlSchema, { id, message });
@@ -46,6 +52,12 @@ export function decodeControl(payload: Uint8Array): GuestControl {
       break;
     case "file":
       if (control.message.value.entry) checkEntry(control.message.value.entry);
+      break;
+    case "connect":
+      checkConnect(control.message.value);
+      break;
+    case "ports":
+      checkPorts(control.message.value);
       break;
   }
   return control;
@@ -100,6 +112,31 @@ function checkExited(exited: Exited): void {
   require(exited.code >= -1 && exited.code <= 255 && exited.signal <= 64, "an exit that no process has");
   require((exited.code === -1) === (exited.signal !== 0), "an exit that no process has");
   position(exited.position);
+}
+
+function checkConnect(connect: Connect): void {
+  const { stream, kind, name, port } = connect;
+  require(stream >= firstGuestStream, "a stream number is out of range");
+  if (kind === Connect_Kind.PROXY) {
+    require(name === "" && port === 0, "a connection to the proxy that goes elsewhere");
+    return;
+  }
+  require(kind === Connect_Kind.TRANSPARENT, "a connection of an unknown kind");
+  require(name.length <= maxNameBytes && /^[a-z0-9_.-]+$/.test(name), "a name that is none");
+  require(isPort(port), "a port that is none");
+}
+
+function checkPorts(report: PortsReport): void {
+  require(report.ports.length <= maxPorts, "too many ports");
+  for (const { port, address, command } of report.ports) {
+    require(isPort(port), "a port that is none");
+    require(address.length <= 64 && /^[0-9a-f.:]+$/.test(address), "an address that is none");
+    require(command.length <= 256, "a text is too long");
+  }
+}
+
+function isPort(port: number): boolean {
+  return port >= 1 && port <= 65_535;
 }
 
 function checkEntry(entry: FileEntry): void {

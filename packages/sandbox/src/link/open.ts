@@ -1,10 +1,11 @@
 import type { Duplex } from "node:stream";
 import { CaissonError } from "@caisson/contract";
-import type { GuestHello, Sealed, UsageReport } from "@caisson/contract/link";
+import type { GuestHello, ListeningPort, Sealed, UsageReport } from "@caisson/contract/link";
 import type { Connection, Reply } from "./connection.ts";
+import { Connections } from "./connections.ts";
 import { LinkCut } from "./failure.ts";
 import { LinkedFiles } from "./files.ts";
-import type { Guest, GuestFiles, OutputSink, SealInit, StartInit } from "./guest.ts";
+import type { Guest, GuestConnection, GuestFiles, OutputSink, SealInit, StartInit } from "./guest.ts";
 import { Lifeline } from "./lifeline.ts";
 import type { GuestMessage, HostMessage } from "./messages.ts";
 import { type LinkSettings, type OpenOptions, settingsOf } from "./options.ts";
@@ -27,6 +28,7 @@ class LinkedGuest implements Guest {
   readonly #settings: LinkSettings;
   readonly #lifeline: Lifeline;
   readonly #processes: Processes;
+  readonly #connections = new Connections();
   #sinkFailures = 0;
   #sinkFailedAt = 0;
 
@@ -41,7 +43,9 @@ class LinkedGuest implements Guest {
       claimedLate: () => queueMicrotask(() => this.#lifeline.reopen(0)),
     });
     for (const [stream, sink] of sinks) this.#processes.adopt(stream, sink);
-    this.#lifeline = new Lifeline(connect, settings, this.#processes);
+    this.#lifeline = new Lifeline(connect, settings, this.#processes, (message, connection) =>
+      this.#connections.arrived(message, connection),
+    );
     this.files = new LinkedFiles(this.#lifeline, this.#processes);
   }
 
@@ -136,6 +140,20 @@ class LinkedGuest implements Guest {
 
   async ping(): Promise<number> {
     return (await this.#call("pong", { case: "ping", value: {} })).processes;
+  }
+
+  onConnection(handler: (connection: GuestConnection) => void): void {
+    this.#connections.handler = handler;
+  }
+
+  async connect(port: number, signal: AbortSignal): Promise<Duplex> {
+    if (signal.aborted) throw CaissonError.from(signal.reason);
+    const connection = this.#lifeline.connection ?? (await this.#lifeline.ready());
+    return this.#connections.dial(connection, { stream: this.#processes.takeStream(), port }, signal);
+  }
+
+  async ports(): Promise<ListeningPort[]> {
+    return (await this.#call("ports", { case: "ports", value: {} })).ports;
   }
 
   async shutdown(): Promise<void> {

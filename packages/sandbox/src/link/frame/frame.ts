@@ -11,6 +11,12 @@ export const maxFrameBytes: number = rules.link.frame_bytes;
 /** Bytes that a sender may have sent and not acknowledged, per stream and direction. */
 export const windowBytes: number = rules.link.window_bytes;
 
+/** The same for connections, of which there may be many at once. */
+export const connectionWindowBytes: number = rules.link.connection_window_bytes;
+
+/** Streams from here on are opened by the guest. */
+export const firstGuestStream = 0x8000_0000;
+
 /**
  * The longest CONTROL or RESET payload that a guest may send. Messages grow when they are decoded,
  * bytes of DATA do not; so what is decoded gets the smaller bound.

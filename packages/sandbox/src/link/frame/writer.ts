@@ -1,6 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { Intake } from "../stream/intake.ts";
-import { encodeAck, encodeFrame, encodeHeader, frameType, windowBytes } from "./frame.ts";
+import { encodeAck, encodeFrame, encodeHeader, frameType } from "./frame.ts";
 
 /** A stream that has bytes to send. */
 export interface DataSource {
@@ -15,8 +15,8 @@ export interface DataSource {
 const pieceBytes = 64 * 1024;
 /** With this much unread by the guest it does not read at all. */
 const maxQueuedBytes = 8 * 1024 * 1024;
-/** An acknowledgement of this much is sent at once; of less, in a moment, together with others. */
-const ackAtOnceBytes = windowBytes / 4;
+/** An acknowledgement of this part of a window is sent at once; of less, in a moment, together with others. */
+const ackAtOncePart = 1 / 4;
 const ackDelayMs = 10;
 
 /** Writes frames to a socket: those of one turn in one system call, DATA only as fast as it is read. */
@@ -63,7 +63,7 @@ export class FrameWriter {
   /** Tells the guest how far its data is taken, soon. */
   acknowledge(intake: Intake): void {
     if (this.#closed) return;
-    if (intake.taken - intake.acked >= ackAtOnceBytes && !this.congested) {
+    if (intake.taken - intake.acked >= intake.window * ackAtOncePart && !this.congested) {
       this.#ack(intake);
       return;
     }

@@ -4,14 +4,17 @@ import { LinkViolation } from "../violation.ts";
 /** What has come on one stream, how much of it is taken for good, and how much of that the guest was told. */
 export class Intake {
   readonly stream: number;
+  /** Bytes that the guest may have sent and we not acknowledged. */
+  readonly window: number;
   #received: number;
   /** Taken for good; the writer tells the guest in its own time. */
   taken: number;
   /** Told to the guest. Only this much widens its window. */
   acked: number;
 
-  constructor(stream: number, position = 0) {
+  constructor(stream: number, position = 0, window = windowBytes) {
     this.stream = stream;
+    this.window = window;
     this.#received = position;
     this.taken = position;
     this.acked = position;
@@ -23,7 +26,7 @@ export class Intake {
 
   /** Bytes that the guest may still send before it hears from us again. */
   get room(): number {
-    return windowBytes - (this.#received - this.acked);
+    return this.window - (this.#received - this.acked);
   }
 
   receive(bytes: number): void {

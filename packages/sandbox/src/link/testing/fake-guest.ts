@@ -16,6 +16,8 @@ export interface FakeGuestOptions {
   build?: string;
   /** Takes a control message instead of the fake; return true when it did. */
   onControl?: (connection: FakeConnection, control: HostControl) => boolean;
+  /** Takes what comes on a stream, DATA piece by piece; return true when it did. */
+  onStream?: (connection: FakeConnection, type: number, stream: number, payload: Uint8Array) => boolean;
 }
 
 /** The guest's half of the link without a sandbox around it, on a Unix socket of its own. */
@@ -90,12 +92,17 @@ export class FakeGuest implements AsyncDisposable {
     });
     const parser = new FrameParser({
       data: (stream, _tag, piece) => {
+        if (this.#options.onStream?.(connection, frameType.data, stream, piece)) return;
         if (!files.data(stream, piece)) this.processes.get(stream)?.stdin(piece);
       },
       message: (type, stream, payload) => {
         if (connection !== this.connection) return;
-        if (type === frameType.control) this.#control(connection, fromBinary(HostControlSchema, payload));
-        else if (type === frameType.ack) {
+        if (type === frameType.control) {
+          this.#control(connection, fromBinary(HostControlSchema, payload));
+          return;
+        }
+        if (this.#options.onStream?.(connection, type, stream, payload)) return;
+        if (type === frameType.ack) {
           this.processes.get(stream)?.ack(decodeAck(payload));
           files.ack(stream, decodeAck(payload));
         } else if (type === frameType.end) {

@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file caisson/link/v1/link.proto.
  */
 export const file_caisson_link_v1_link: GenFile = /*@__PURE__*/
-  fileDesc("ChpjYWlzc29uL2xpbmsvdjEvbGluay5wcm90bxIPY2Fpc3Nvbi5saW5rLnYxIvoDCgtIb3N0Q29udHJvbBIKCgJpZBgBIAEoDRIrCgVoZWxsbxgCIAEoCzIaLmNhaXNzb24ubGluay52MS5Ib3N0SGVsbG9IABIlCgRwaW5nGAMgASgLMhUuY2Fpc3Nvbi5saW5rLnYxLlBpbmdIABIpCgZtb3VudHMYBCABKAsyFy5jYWlzc29uLmxpbmsudjEuTW91bnRzSAASJQoEc2VhbBgFIAEoCzIVLmNhaXNzb24ubGluay52MS5TZWFsSAASJwoFc3RhcnQYBiABKAsyFi5jYWlzc29uLmxpbmsudjEuU3RhcnRIABIpCgZzaWduYWwYByABKAsyFy5jYWlzc29uLmxpbmsudjEuU2lnbmFsSAASKQoGcmVzaXplGAggASgLMhcuY2Fpc3Nvbi5saW5rLnYxLlJlc2l6ZUgAEikKBmZvcmdldBgJIAEoCzIXLmNhaXNzb24ubGluay52MS5Gb3JnZXRIABIpCgRmaWxlGAogASgLMhkuY2Fpc3Nvbi5saW5rLnYxLkZpbGVDYWxsSAASKgoFdXNhZ2UYCyABKAsyGS5jYWlzc29uLmxpbmsudjEuR2V0VXNhZ2VIABItCghzaHV0ZG93bhgMIAEoCzIZLmNhaXNzb24ubGluay52MS5TaHV0ZG93bkgAQgkKB21lc3NhZ2UiqgMKDEd1ZXN0Q29udHJvbBIKCgJpZBgBIAEoDRIpCgdmYWlsdXJlGAIgASgLMhguY2Fpc3Nvbi5saW5rLnYxLkZhaWx1cmUSLAoFaGVsbG8YAyABKAsyGy5jYWlzc29uLmxpbmsudjEuR3Vlc3RIZWxsb0gAEiUKBHBvbmcYBCABKAsyFS5jYWlzc29uLmxpbmsudjEuUG9uZ0gAEikKBnNlYWxlZBgFIAEoCzIXLmNhaXNzb24ubGluay52MS5TZWFsZWRIABIrCgdzdGFydGVkGAYgASgLMhguY2Fpc3Nvbi5saW5rLnYxLlN0YXJ0ZWRIABIpCgZleGl0ZWQYByABKAsyFy5jYWlzc29uLmxpbmsudjEuRXhpdGVkSAASKgoEZmlsZRgIIAEoCzIaLmNhaXNzb24ubGluay52MS5GaWxlUmVwbHlIABItCgV1c2FnZRgJIAEoCzIcLmNhaXNzb24ubGluay52MS5Vc2FnZVJlcG9ydEgAEiUKBGRvbmUYCiABKAsyFS5jYWlzc29uLmxpbmsudjEuRG9uZUgAQgkKB21lc3NhZ2UiNwoHRmFpbHVyZRIMCgRjb2RlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDQoFZXJybm8YAyABKA0iBgoERG9uZSK8AQoJSG9zdEhlbGxvEi0KBHJvbGUYASABKA4yHy5jYWlzc29uLmxpbmsudjEuSG9zdEhlbGxvLlJvbGUSDwoHdmVyc2lvbhgCIAEoDRIxCghyZWNlaXZlZBgDIAMoCzIfLmNhaXNzb24ubGluay52MS5TdHJlYW1Qb3NpdGlvbiI8CgRSb2xlEhQKEFJPTEVfVU5TUEVDSUZJRUQQABINCglST0xFX0hPU1QQARIPCgtST0xFX0JST0tFUhACIjIKDlN0cmVhbVBvc2l0aW9uEg4KBnN0cmVhbRgBIAEoDRIQCghwb3NpdGlvbhgCIAEoBCKTAQoKR3Vlc3RIZWxsbxIPCgd2ZXJzaW9uGAEgASgNEg0KBWJ1aWxkGAIgASgJEg4KBnNlYWxlZBgDIAEoCBIOCgZ3aW5kb3cYBCABKA0SMAoJcHJvY2Vzc2VzGAUgAygLMh0uY2Fpc3Nvbi5saW5rLnYxLlByb2Nlc3NTdGF0ZRITCgtuZXh0X3N0cmVhbRgGIAEoDSKEAQoMUHJvY2Vzc1N0YXRlEg4KBnN0cmVhbRgBIAEoDRInCgZleGl0ZWQYAiABKAsyFy5jYWlzc29uLmxpbmsudjEuRXhpdGVkEhYKDmZpcnN0X3Bvc2l0aW9uGAMgASgEEhYKDnN0ZGluX3Bvc2l0aW9uGAQgASgEEgsKA3BpZBgFIAEoDSIVCgRQaW5nEg0KBXRva2VuGAEgASgEIigKBFBvbmcSDQoFdG9rZW4YASABKAQSEQoJcHJvY2Vzc2VzGAIgASgNIhcKBk1vdW50cxINCgVjb3VudBgBIAEoDSLpAgoEU2VhbBImCgZtb3VudHMYASADKAsyFi5jYWlzc29uLmxpbmsudjEuTW91bnQSEAoIaG9zdG5hbWUYAiABKAkSCwoDdWlkGAMgASgNEgsKA2dpZBgEIAEoDRIMCgR1c2VyGAUgASgJEgwKBGhvbWUYBiABKAkSDwoHd29ya2RpchgHIAEoCRILCgNlbnYYCCADKAkSEwoLdG1wZnNfYnl0ZXMYCSABKAQSFAoMdG1wZnNfaW5vZGVzGAogASgEEhAKCHN5c2NhbGxzGAsgAygJEhEKCWRlbnlfcmVhZBgMIAMoCRITCgthbGxvd193cml0ZRgNIAMoCRIpCgdybGltaXRzGA4gASgLMhguY2Fpc3Nvbi5saW5rLnYxLlJsaW1pdHMSEAoIcmVxdWlyZWQYDyADKAkSMQoLZGVzY3JpcHRpb24YECABKAsyHC5jYWlzc29uLmxpbmsudjEuRGVzY3JpcHRpb24ibgoLRGVzY3JpcHRpb24SCgoCaWQYASABKAkSDAoEdGllchgCIAEoCRIOCgZkcml2ZXIYAyABKAkSDwoHcHJvZmlsZRgEIAEoCRIkCgVob2xkcxgFIAMoCzIVLmNhaXNzb24ubGluay52MS5Ib2xkItABCgVNb3VudBIpCgRraW5kGAEgASgOMhsuY2Fpc3Nvbi5saW5rLnYxLk1vdW50LktpbmQSDAoEcGF0aBgCIAEoCRIRCglyZWFkX29ubHkYAyABKAgSDgoGZGV2aWNlGAQgASgEEg0KBWlub2RlGAUgASgEEg8KB2lzX2ZpbGUYBiABKAgiSwoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDQoJS0lORF9CSU5EEAESDgoKS0lORF9MT1dFUhACEg4KCktJTkRfVVBQRVIQAyJDCgdSbGltaXRzEhIKCm9wZW5fZmlsZXMYASABKAQSEQoJcHJvY2Vzc2VzGAIgASgEEhEKCWZpbGVfc2l6ZRgDIAEoBCIuCgZTZWFsZWQSJAoFaG9sZHMYASADKAsyFS5jYWlzc29uLmxpbmsudjEuSG9sZCJCCgRIb2xkEgwKBG5hbWUYASABKAkSEAoIZW5mb3JjZWQYAiABKAgSCgoCYnkYAyABKAkSDgoGZGV0YWlsGAQgASgJIq0BCgVTdGFydBIOCgZzdHJlYW0YASABKA0SDAoEYXJndhgCIAMoCRILCgNjd2QYAyABKAkSCwoDZW52GAQgAygJEg0KBXN0ZGluGAUgASgIEikKCHRlcm1pbmFsGAYgASgLMhcuY2Fpc3Nvbi5saW5rLnYxLldpbmRvdxISCgp0aW1lb3V0X21zGAcgASgEEhAKCGdyYWNlX21zGAggASgEEgwKBHJvb3QYCSABKAgiJwoGV2luZG93Eg8KB2NvbHVtbnMYASABKA0SDAoEcm93cxgCIAEoDSIWCgdTdGFydGVkEgsKA3BpZBgBIAEoDSLBAQoGRXhpdGVkEg4KBnN0cmVhbRgBIAEoDRIMCgRjb2RlGAIgASgFEg4KBnNpZ25hbBgDIAEoDRIRCgl0aW1lZF9vdXQYBCABKAgSDwoHdXNlcl91cxgFIAEoBBIRCglzeXN0ZW1fdXMYBiABKAQSFQoNbWF4X3Jzc19ieXRlcxgHIAEoBBITCgtkdXJhdGlvbl91cxgIIAEoBBIQCghwb3NpdGlvbhgJIAEoBBIUCgxsZWZ0X3J1bm5pbmcYCiABKA0iNgoGU2lnbmFsEg4KBnN0cmVhbRgBIAEoDRIOCgZzaWduYWwYAiABKA0SDAoEdHJlZRgDIAEoCCI3CgZSZXNpemUSDgoGc3RyZWFtGAEgASgNEg8KB2NvbHVtbnMYAiABKA0SDAoEcm93cxgDIAEoDSIYCgZGb3JnZXQSDgoGc3RyZWFtGAEgASgNIgoKCFNodXRkb3duIgoKCEdldFVzYWdlIlcKC1VzYWdlUmVwb3J0EhEKCXByb2Nlc3NlcxgBIAEoDRIRCglyc3NfYnl0ZXMYAiABKAQSDgoGY3B1X3VzGAMgASgEEhIKCmRpc2tfYnl0ZXMYBCABKAQizgMKCEZpbGVDYWxsEikKBHN0YXQYASABKAsyGS5jYWlzc29uLmxpbmsudjEuU3RhdENhbGxIABIpCgRyZWFkGAIgASgLMhkuY2Fpc3Nvbi5saW5rLnYxLlJlYWRDYWxsSAASKwoFd3JpdGUYAyABKAsyGi5jYWlzc29uLmxpbmsudjEuV3JpdGVDYWxsSAASKQoEbGlzdBgEIAEoCzIZLmNhaXNzb24ubGluay52MS5MaXN0Q2FsbEgAEisKBW1rZGlyGAUgASgLMhouY2Fpc3Nvbi5saW5rLnYxLk1rZGlyQ2FsbEgAEikKBG1vdmUYBiABKAsyGS5jYWlzc29uLmxpbmsudjEuTW92ZUNhbGxIABItCgZyZW1vdmUYByABKAsyGy5jYWlzc29uLmxpbmsudjEuUmVtb3ZlQ2FsbEgAEisKBXdhdGNoGAggASgLMhouY2Fpc3Nvbi5saW5rLnYxLldhdGNoQ2FsbEgAEi0KBnVucGFjaxgJIAEoCzIbLmNhaXNzb24ubGluay52MS5VbnBhY2tDYWxsSAASKQoEcGFjaxgKIAEoCzIZLmNhaXNzb24ubGluay52MS5QYWNrQ2FsbEgAQgYKBGNhbGwiVAoJRmlsZVJlcGx5EikKBWVudHJ5GAEgASgLMhouY2Fpc3Nvbi5saW5rLnYxLkZpbGVFbnRyeRINCgVmaWxlcxgCIAEoBBINCgVieXRlcxgDIAEoBCL8AQoJRmlsZUVudHJ5EgwKBHBhdGgYASABKAwSLQoEdHlwZRgCIAEoDjIfLmNhaXNzb24ubGluay52MS5GaWxlRW50cnkuVHlwZRIMCgRzaXplGAMgASgEEgwKBG1vZGUYBCABKA0SEAoIbXRpbWVfbnMYBSABKAMSDgoGdGFyZ2V0GAYgASgMEgwKBGV0YWcYByABKAkiZgoEVHlwZRIUChBUWVBFX1VOU1BFQ0lGSUVEEAASEAoMVFlQRV9SRUdVTEFSEAESEgoOVFlQRV9ESVJFQ1RPUlkQAhIQCgxUWVBFX1NZTUxJTksQAxIQCgxUWVBFX1NQRUNJQUwQBCIoCghTdGF0Q2FsbBIMCgRwYXRoGAEgASgJEg4KBmZvbGxvdxgCIAEoCCJICghSZWFkQ2FsbBIOCgZzdHJlYW0YASABKA0SDAoEcGF0aBgCIAEoCRIOCgZvZmZzZXQYAyABKAQSDgoGbGVuZ3RoGAQgASgEIm0KCVdyaXRlQ2FsbBIOCgZzdHJlYW0YASABKA0SDAoEcGF0aBgCIAEoCRIMCgRtb2RlGAMgASgNEg8KB3BhcmVudHMYBCABKAgSEAoIaWZfbWF0Y2gYBSABKAkSEQoJbWF4X2J5dGVzGAYgASgEIjsKCExpc3RDYWxsEg4KBnN0cmVhbRgBIAEoDRIMCgRwYXRoGAIgASgJEhEKCXJlY3Vyc2l2ZRgDIAEoCCI2CgdFbnRyaWVzEisKB2VudHJpZXMYASADKAsyGi5jYWlzc29uLmxpbmsudjEuRmlsZUVudHJ5IjgKCU1rZGlyQ2FsbBIMCgRwYXRoGAEgASgJEg8KB3BhcmVudHMYAiABKAgSDAoEbW9kZRgDIAEoDSI3CghNb3ZlQ2FsbBIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJEhEKCW92ZXJ3cml0ZRgDIAEoCCItCgpSZW1vdmVDYWxsEgwKBHBhdGgYASABKAkSEQoJcmVjdXJzaXZlGAIgASgIIjwKCVdhdGNoQ2FsbBIOCgZzdHJlYW0YASABKA0SDAoEcGF0aBgCIAEoCRIRCglyZWN1cnNpdmUYAyABKAgi2QEKBkNoYW5nZRIqCgRraW5kGAEgASgOMhwuY2Fpc3Nvbi5saW5rLnYxLkNoYW5nZS5LaW5kEgwKBHBhdGgYAiABKAwSLQoEdHlwZRgDIAEoDjIfLmNhaXNzb24ubGluay52MS5GaWxlRW50cnkuVHlwZSJmCgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABIQCgxLSU5EX0NSRUFURUQQARIRCg1LSU5EX01PRElGSUVEEAISEAoMS0lORF9SRU1PVkVEEAMSEQoNS0lORF9PVkVSRkxPVxAEIlAKClVucGFja0NhbGwSDgoGc3RyZWFtGAEgASgNEgwKBHBhdGgYAiABKAkSEQoJbWF4X2J5dGVzGAMgASgEEhEKCW1heF9maWxlcxgEIAEoBCIoCghQYWNrQ2FsbBIOCgZzdHJlYW0YASABKA0SDAoEcGF0aBgCIAEoCWIGcHJvdG8z");
+  fileDesc("ChpjYWlzc29uL2xpbmsvdjEvbGluay5wcm90bxIPY2Fpc3Nvbi5saW5rLnYxIs0ECgtIb3N0Q29udHJvbBIKCgJpZBgBIAEoDRIrCgVoZWxsbxgCIAEoCzIaLmNhaXNzb24ubGluay52MS5Ib3N0SGVsbG9IABIlCgRwaW5nGAMgASgLMhUuY2Fpc3Nvbi5saW5rLnYxLlBpbmdIABIpCgZtb3VudHMYBCABKAsyFy5jYWlzc29uLmxpbmsudjEuTW91bnRzSAASJQoEc2VhbBgFIAEoCzIVLmNhaXNzb24ubGluay52MS5TZWFsSAASJwoFc3RhcnQYBiABKAsyFi5jYWlzc29uLmxpbmsudjEuU3RhcnRIABIpCgZzaWduYWwYByABKAsyFy5jYWlzc29uLmxpbmsudjEuU2lnbmFsSAASKQoGcmVzaXplGAggASgLMhcuY2Fpc3Nvbi5saW5rLnYxLlJlc2l6ZUgAEikKBmZvcmdldBgJIAEoCzIXLmNhaXNzb24ubGluay52MS5Gb3JnZXRIABIpCgRmaWxlGAogASgLMhkuY2Fpc3Nvbi5saW5rLnYxLkZpbGVDYWxsSAASKgoFdXNhZ2UYCyABKAsyGS5jYWlzc29uLmxpbmsudjEuR2V0VXNhZ2VIABItCghzaHV0ZG93bhgMIAEoCzIZLmNhaXNzb24ubGluay52MS5TaHV0ZG93bkgAEiUKBGRpYWwYDSABKAsyFS5jYWlzc29uLmxpbmsudjEuRGlhbEgAEioKBXBvcnRzGA4gASgLMhkuY2Fpc3Nvbi5saW5rLnYxLkdldFBvcnRzSABCCQoHbWVzc2FnZSKGBAoMR3Vlc3RDb250cm9sEgoKAmlkGAEgASgNEikKB2ZhaWx1cmUYAiABKAsyGC5jYWlzc29uLmxpbmsudjEuRmFpbHVyZRIsCgVoZWxsbxgDIAEoCzIbLmNhaXNzb24ubGluay52MS5HdWVzdEhlbGxvSAASJQoEcG9uZxgEIAEoCzIVLmNhaXNzb24ubGluay52MS5Qb25nSAASKQoGc2VhbGVkGAUgASgLMhcuY2Fpc3Nvbi5saW5rLnYxLlNlYWxlZEgAEisKB3N0YXJ0ZWQYBiABKAsyGC5jYWlzc29uLmxpbmsudjEuU3RhcnRlZEgAEikKBmV4aXRlZBgHIAEoCzIXLmNhaXNzb24ubGluay52MS5FeGl0ZWRIABIqCgRmaWxlGAggASgLMhouY2Fpc3Nvbi5saW5rLnYxLkZpbGVSZXBseUgAEi0KBXVzYWdlGAkgASgLMhwuY2Fpc3Nvbi5saW5rLnYxLlVzYWdlUmVwb3J0SAASJQoEZG9uZRgKIAEoCzIVLmNhaXNzb24ubGluay52MS5Eb25lSAASKwoHY29ubmVjdBgLIAEoCzIYLmNhaXNzb24ubGluay52MS5Db25uZWN0SAASLQoFcG9ydHMYDCABKAsyHC5jYWlzc29uLmxpbmsudjEuUG9ydHNSZXBvcnRIAEIJCgdtZXNzYWdlIjcKB0ZhaWx1cmUSDAoEY29kZRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEg0KBWVycm5vGAMgASgNIgYKBERvbmUivAEKCUhvc3RIZWxsbxItCgRyb2xlGAEgASgOMh8uY2Fpc3Nvbi5saW5rLnYxLkhvc3RIZWxsby5Sb2xlEg8KB3ZlcnNpb24YAiABKA0SMQoIcmVjZWl2ZWQYAyADKAsyHy5jYWlzc29uLmxpbmsudjEuU3RyZWFtUG9zaXRpb24iPAoEUm9sZRIUChBST0xFX1VOU1BFQ0lGSUVEEAASDQoJUk9MRV9IT1NUEAESDwoLUk9MRV9CUk9LRVIQAiIyCg5TdHJlYW1Qb3NpdGlvbhIOCgZzdHJlYW0YASABKA0SEAoIcG9zaXRpb24YAiABKAQikwEKCkd1ZXN0SGVsbG8SDwoHdmVyc2lvbhgBIAEoDRINCgVidWlsZBgCIAEoCRIOCgZzZWFsZWQYAyABKAgSDgoGd2luZG93GAQgASgNEjAKCXByb2Nlc3NlcxgFIAMoCzIdLmNhaXNzb24ubGluay52MS5Qcm9jZXNzU3RhdGUSEwoLbmV4dF9zdHJlYW0YBiABKA0ihAEKDFByb2Nlc3NTdGF0ZRIOCgZzdHJlYW0YASABKA0SJwoGZXhpdGVkGAIgASgLMhcuY2Fpc3Nvbi5saW5rLnYxLkV4aXRlZBIWCg5maXJzdF9wb3NpdGlvbhgDIAEoBBIWCg5zdGRpbl9wb3NpdGlvbhgEIAEoBBILCgNwaWQYBSABKA0iFQoEUGluZxINCgV0b2tlbhgBIAEoBCIoCgRQb25nEg0KBXRva2VuGAEgASgEEhEKCXByb2Nlc3NlcxgCIAEoDSIXCgZNb3VudHMSDQoFY291bnQYASABKA0i6QIKBFNlYWwSJgoGbW91bnRzGAEgAygLMhYuY2Fpc3Nvbi5saW5rLnYxLk1vdW50EhAKCGhvc3RuYW1lGAIgASgJEgsKA3VpZBgDIAEoDRILCgNnaWQYBCABKA0SDAoEdXNlchgFIAEoCRIMCgRob21lGAYgASgJEg8KB3dvcmtkaXIYByABKAkSCwoDZW52GAggAygJEhMKC3RtcGZzX2J5dGVzGAkgASgEEhQKDHRtcGZzX2lub2RlcxgKIAEoBBIQCghzeXNjYWxscxgLIAMoCRIRCglkZW55X3JlYWQYDCADKAkSEwoLYWxsb3dfd3JpdGUYDSADKAkSKQoHcmxpbWl0cxgOIAEoCzIYLmNhaXNzb24ubGluay52MS5SbGltaXRzEhAKCHJlcXVpcmVkGA8gAygJEjEKC2Rlc2NyaXB0aW9uGBAgASgLMhwuY2Fpc3Nvbi5saW5rLnYxLkRlc2NyaXB0aW9uIm4KC0Rlc2NyaXB0aW9uEgoKAmlkGAEgASgJEgwKBHRpZXIYAiABKAkSDgoGZHJpdmVyGAMgASgJEg8KB3Byb2ZpbGUYBCABKAkSJAoFaG9sZHMYBSADKAsyFS5jYWlzc29uLmxpbmsudjEuSG9sZCLQAQoFTW91bnQSKQoEa2luZBgBIAEoDjIbLmNhaXNzb24ubGluay52MS5Nb3VudC5LaW5kEgwKBHBhdGgYAiABKAkSEQoJcmVhZF9vbmx5GAMgASgIEg4KBmRldmljZRgEIAEoBBINCgVpbm9kZRgFIAEoBBIPCgdpc19maWxlGAYgASgIIksKBEtpbmQSFAoQS0lORF9VTlNQRUNJRklFRBAAEg0KCUtJTkRfQklORBABEg4KCktJTkRfTE9XRVIQAhIOCgpLSU5EX1VQUEVSEAMiQwoHUmxpbWl0cxISCgpvcGVuX2ZpbGVzGAEgASgEEhEKCXByb2Nlc3NlcxgCIAEoBBIRCglmaWxlX3NpemUYAyABKAQiLgoGU2VhbGVkEiQKBWhvbGRzGAEgAygLMhUuY2Fpc3Nvbi5saW5rLnYxLkhvbGQiQgoESG9sZBIMCgRuYW1lGAEgASgJEhAKCGVuZm9yY2VkGAIgASgIEgoKAmJ5GAMgASgJEg4KBmRldGFpbBgEIAEoCSKtAQoFU3RhcnQSDgoGc3RyZWFtGAEgASgNEgwKBGFyZ3YYAiADKAkSCwoDY3dkGAMgASgJEgsKA2VudhgEIAMoCRINCgVzdGRpbhgFIAEoCBIpCgh0ZXJtaW5hbBgGIAEoCzIXLmNhaXNzb24ubGluay52MS5XaW5kb3cSEgoKdGltZW91dF9tcxgHIAEoBBIQCghncmFjZV9tcxgIIAEoBBIMCgRyb290GAkgASgIIicKBldpbmRvdxIPCgdjb2x1bW5zGAEgASgNEgwKBHJvd3MYAiABKA0iFgoHU3RhcnRlZBILCgNwaWQYASABKA0iwQEKBkV4aXRlZBIOCgZzdHJlYW0YASABKA0SDAoEY29kZRgCIAEoBRIOCgZzaWduYWwYAyABKA0SEQoJdGltZWRfb3V0GAQgASgIEg8KB3VzZXJfdXMYBSABKAQSEQoJc3lzdGVtX3VzGAYgASgEEhUKDW1heF9yc3NfYnl0ZXMYByABKAQSEwoLZHVyYXRpb25fdXMYCCABKAQSEAoIcG9zaXRpb24YCSABKAQSFAoMbGVmdF9ydW5uaW5nGAogASgNIjYKBlNpZ25hbBIOCgZzdHJlYW0YASABKA0SDgoGc2lnbmFsGAIgASgNEgwKBHRyZWUYAyABKAgiNwoGUmVzaXplEg4KBnN0cmVhbRgBIAEoDRIPCgdjb2x1bW5zGAIgASgNEgwKBHJvd3MYAyABKA0iGAoGRm9yZ2V0Eg4KBnN0cmVhbRgBIAEoDSIKCghTaHV0ZG93biIKCghHZXRVc2FnZSJXCgtVc2FnZVJlcG9ydBIRCglwcm9jZXNzZXMYASABKA0SEQoJcnNzX2J5dGVzGAIgASgEEg4KBmNwdV91cxgDIAEoBBISCgpkaXNrX2J5dGVzGAQgASgEIqYBCgdDb25uZWN0Eg4KBnN0cmVhbRgBIAEoDRIrCgRraW5kGAIgASgOMh0uY2Fpc3Nvbi5saW5rLnYxLkNvbm5lY3QuS2luZBIMCgRuYW1lGAMgASgJEgwKBHBvcnQYBCABKA0iQgoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDgoKS0lORF9QUk9YWRABEhQKEEtJTkRfVFJBTlNQQVJFTlQQAiIkCgREaWFsEg4KBnN0cmVhbRgBIAEoDRIMCgRwb3J0GAIgASgNIgoKCEdldFBvcnRzIjwKC1BvcnRzUmVwb3J0Ei0KBXBvcnRzGAEgAygLMh4uY2Fpc3Nvbi5saW5rLnYxLkxpc3RlbmluZ1BvcnQiTAoNTGlzdGVuaW5nUG9ydBIMCgRwb3J0GAEgASgNEg8KB2FkZHJlc3MYAiABKAkSCwoDcGlkGAMgASgNEg8KB2NvbW1hbmQYBCABKAkizgMKCEZpbGVDYWxsEikKBHN0YXQYASABKAsyGS5jYWlzc29uLmxpbmsudjEuU3RhdENhbGxIABIpCgRyZWFkGAIgASgLMhkuY2Fpc3Nvbi5saW5rLnYxLlJlYWRDYWxsSAASKwoFd3JpdGUYAyABKAsyGi5jYWlzc29uLmxpbmsudjEuV3JpdGVDYWxsSAASKQoEbGlzdBgEIAEoCzIZLmNhaXNzb24ubGluay52MS5MaXN0Q2FsbEgAEisKBW1rZGlyGAUgASgLMhouY2Fpc3Nvbi5saW5rLnYxLk1rZGlyQ2FsbEgAEikKBG1vdmUYBiABKAsyGS5jYWlzc29uLmxpbmsudjEuTW92ZUNhbGxIABItCgZyZW1vdmUYByABKAsyGy5jYWlzc29uLmxpbmsudjEuUmVtb3ZlQ2FsbEgAEisKBXdhdGNoGAggASgLMhouY2Fpc3Nvbi5saW5rLnYxLldhdGNoQ2FsbEgAEi0KBnVucGFjaxgJIAEoCzIbLmNhaXNzb24ubGluay52MS5VbnBhY2tDYWxsSAASKQoEcGFjaxgKIAEoCzIZLmNhaXNzb24ubGluay52MS5QYWNrQ2FsbEgAQgYKBGNhbGwiVAoJRmlsZVJlcGx5EikKBWVudHJ5GAEgASgLMhouY2Fpc3Nvbi5saW5rLnYxLkZpbGVFbnRyeRINCgVmaWxlcxgCIAEoBBINCgVieXRlcxgDIAEoBCL8AQoJRmlsZUVudHJ5EgwKBHBhdGgYASABKAwSLQoEdHlwZRgCIAEoDjIfLmNhaXNzb24ubGluay52MS5GaWxlRW50cnkuVHlwZRIMCgRzaXplGAMgASgEEgwKBG1vZGUYBCABKA0SEAoIbXRpbWVfbnMYBSABKAMSDgoGdGFyZ2V0GAYgASgMEgwKBGV0YWcYByABKAkiZgoEVHlwZRIUChBUWVBFX1VOU1BFQ0lGSUVEEAASEAoMVFlQRV9SRUdVTEFSEAESEgoOVFlQRV9ESVJFQ1RPUlkQAhIQCgxUWVBFX1NZTUxJTksQAxIQCgxUWVBFX1NQRUNJQUwQBCIoCghTdGF0Q2FsbBIMCgRwYXRoGAEgASgJEg4KBmZvbGxvdxgCIAEoCCJICghSZWFkQ2FsbBIOCgZzdHJlYW0YASABKA0SDAoEcGF0aBgCIAEoCRIOCgZvZmZzZXQYAyABKAQSDgoGbGVuZ3RoGAQgASgEIm0KCVdyaXRlQ2FsbBIOCgZzdHJlYW0YASABKA0SDAoEcGF0aBgCIAEoCRIMCgRtb2RlGAMgASgNEg8KB3BhcmVudHMYBCABKAgSEAoIaWZfbWF0Y2gYBSABKAkSEQoJbWF4X2J5dGVzGAYgASgEIjsKCExpc3RDYWxsEg4KBnN0cmVhbRgBIAEoDRIMCgRwYXRoGAIgASgJEhEKCXJlY3Vyc2l2ZRgDIAEoCCI2CgdFbnRyaWVzEisKB2VudHJpZXMYASADKAsyGi5jYWlzc29uLmxpbmsudjEuRmlsZUVudHJ5IjgKCU1rZGlyQ2FsbBIMCgRwYXRoGAEgASgJEg8KB3BhcmVudHMYAiABKAgSDAoEbW9kZRgDIAEoDSI3CghNb3ZlQ2FsbBIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJEhEKCW92ZXJ3cml0ZRgDIAEoCCItCgpSZW1vdmVDYWxsEgwKBHBhdGgYASABKAkSEQoJcmVjdXJzaXZlGAIgASgIIjwKCVdhdGNoQ2FsbBIOCgZzdHJlYW0YASABKA0SDAoEcGF0aBgCIAEoCRIRCglyZWN1cnNpdmUYAyABKAgi2QEKBkNoYW5nZRIqCgRraW5kGAEgASgOMhwuY2Fpc3Nvbi5saW5rLnYxLkNoYW5nZS5LaW5kEgwKBHBhdGgYAiABKAwSLQoEdHlwZRgDIAEoDjIfLmNhaXNzb24ubGluay52MS5GaWxlRW50cnkuVHlwZSJmCgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABIQCgxLSU5EX0NSRUFURUQQARIRCg1LSU5EX01PRElGSUVEEAISEAoMS0lORF9SRU1PVkVEEAMSEQoNS0lORF9PVkVSRkxPVxAEIlAKClVucGFja0NhbGwSDgoGc3RyZWFtGAEgASgNEgwKBHBhdGgYAiABKAkSEQoJbWF4X2J5dGVzGAMgASgEEhEKCW1heF9maWxlcxgEIAEoBCIoCghQYWNrQ2FsbBIOCgZzdHJlYW0YASABKA0SDAoEcGF0aBgCIAEoCWIGcHJvdG8z");
 
 /**
  * The payload of a CONTROL frame from the daemon.
@@ -94,6 +94,18 @@ export type HostControl = Message<"caisson.link.v1.HostControl"> & {
      */
     value: Shutdown;
     case: "shutdown";
+  } | {
+    /**
+     * @generated from field: caisson.link.v1.Dial dial = 13;
+     */
+    value: Dial;
+    case: "dial";
+  } | {
+    /**
+     * @generated from field: caisson.link.v1.GetPorts ports = 14;
+     */
+    value: GetPorts;
+    case: "ports";
   } | { case: undefined; value?: undefined };
 };
 
@@ -175,6 +187,20 @@ export type GuestControl = Message<"caisson.link.v1.GuestControl"> & {
      */
     value: Done;
     case: "done";
+  } | {
+    /**
+     * Said by the guest itself, with id 0.
+     *
+     * @generated from field: caisson.link.v1.Connect connect = 11;
+     */
+    value: Connect;
+    case: "connect";
+  } | {
+    /**
+     * @generated from field: caisson.link.v1.PortsReport ports = 12;
+     */
+    value: PortsReport;
+    case: "ports";
   } | { case: undefined; value?: undefined };
 };
 
@@ -1100,6 +1126,171 @@ export const UsageReportSchema: GenMessage<UsageReport> = /*@__PURE__*/
   messageDesc(file_caisson_link_v1_link, 26);
 
 /**
+ * A program inside has opened a connection to one of the guest's listeners. Opens the stream, whose number the
+ * guest chose; what the program sends is its DATA from the guest. The daemon refuses by RESET.
+ *
+ * @generated from message caisson.link.v1.Connect
+ */
+export type Connect = Message<"caisson.link.v1.Connect"> & {
+  /**
+   * @generated from field: uint32 stream = 1;
+   */
+  stream: number;
+
+  /**
+   * @generated from field: caisson.link.v1.Connect.Kind kind = 2;
+   */
+  kind: Connect_Kind;
+
+  /**
+   * Where a transparent connection goes: the name that was resolved to the address, or the address as it is.
+   *
+   * @generated from field: string name = 3;
+   */
+  name: string;
+
+  /**
+   * @generated from field: uint32 port = 4;
+   */
+  port: number;
+};
+
+/**
+ * Describes the message caisson.link.v1.Connect.
+ * Use `create(ConnectSchema)` to create a new message.
+ */
+export const ConnectSchema: GenMessage<Connect> = /*@__PURE__*/
+  messageDesc(file_caisson_link_v1_link, 27);
+
+/**
+ * @generated from enum caisson.link.v1.Connect.Kind
+ */
+export const Connect_Kind = {
+  /**
+   * @generated from enum value: KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * To the proxy port: the bytes are HTTP or SOCKS, for the daemon to read.
+   *
+   * @generated from enum value: KIND_PROXY = 1;
+   */
+  PROXY: 1,
+
+  /**
+   * To an address: the bytes are the program's own.
+   *
+   * @generated from enum value: KIND_TRANSPARENT = 2;
+   */
+  TRANSPARENT: 2,
+} as const;
+
+/**
+ * @generated from enum caisson.link.v1.Connect.Kind
+ */
+export type Connect_Kind = (typeof Connect_Kind)[keyof typeof Connect_Kind] | UnknownEnum;
+
+/**
+ * Describes the enum caisson.link.v1.Connect.Kind.
+ */
+export const Connect_KindSchema: GenEnum<Connect_Kind> = /*@__PURE__*/
+  enumDesc(file_caisson_link_v1_link, 27, 0);
+
+/**
+ * Opens a connection to a port inside, on loopback, and the stream that carries it. Answered with Done when it
+ * is open.
+ *
+ * @generated from message caisson.link.v1.Dial
+ */
+export type Dial = Message<"caisson.link.v1.Dial"> & {
+  /**
+   * @generated from field: uint32 stream = 1;
+   */
+  stream: number;
+
+  /**
+   * @generated from field: uint32 port = 2;
+   */
+  port: number;
+};
+
+/**
+ * Describes the message caisson.link.v1.Dial.
+ * Use `create(DialSchema)` to create a new message.
+ */
+export const DialSchema: GenMessage<Dial> = /*@__PURE__*/
+  messageDesc(file_caisson_link_v1_link, 28);
+
+/**
+ * @generated from message caisson.link.v1.GetPorts
+ */
+export type GetPorts = Message<"caisson.link.v1.GetPorts"> & {
+};
+
+/**
+ * Describes the message caisson.link.v1.GetPorts.
+ * Use `create(GetPortsSchema)` to create a new message.
+ */
+export const GetPortsSchema: GenMessage<GetPorts> = /*@__PURE__*/
+  messageDesc(file_caisson_link_v1_link, 29);
+
+/**
+ * The TCP ports that programs inside listen on.
+ *
+ * @generated from message caisson.link.v1.PortsReport
+ */
+export type PortsReport = Message<"caisson.link.v1.PortsReport"> & {
+  /**
+   * @generated from field: repeated caisson.link.v1.ListeningPort ports = 1;
+   */
+  ports: ListeningPort[];
+};
+
+/**
+ * Describes the message caisson.link.v1.PortsReport.
+ * Use `create(PortsReportSchema)` to create a new message.
+ */
+export const PortsReportSchema: GenMessage<PortsReport> = /*@__PURE__*/
+  messageDesc(file_caisson_link_v1_link, 30);
+
+/**
+ * @generated from message caisson.link.v1.ListeningPort
+ */
+export type ListeningPort = Message<"caisson.link.v1.ListeningPort"> & {
+  /**
+   * @generated from field: uint32 port = 1;
+   */
+  port: number;
+
+  /**
+   * As text, `0.0.0.0`, `127.0.0.1` or `::` for instance.
+   *
+   * @generated from field: string address = 2;
+   */
+  address: string;
+
+  /**
+   * Whose socket it is, as far as the guest can tell.
+   *
+   * @generated from field: uint32 pid = 3;
+   */
+  pid: number;
+
+  /**
+   * @generated from field: string command = 4;
+   */
+  command: string;
+};
+
+/**
+ * Describes the message caisson.link.v1.ListeningPort.
+ * Use `create(ListeningPortSchema)` to create a new message.
+ */
+export const ListeningPortSchema: GenMessage<ListeningPort> = /*@__PURE__*/
+  messageDesc(file_caisson_link_v1_link, 31);
+
+/**
  * A call on files. Paths are absolute, in the sandbox, checked by the daemon and again here.
  *
  * @generated from message caisson.link.v1.FileCall
@@ -1176,7 +1367,7 @@ export type FileCall = Message<"caisson.link.v1.FileCall"> & {
  * Use `create(FileCallSchema)` to create a new message.
  */
 export const FileCallSchema: GenMessage<FileCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 27);
+  messageDesc(file_caisson_link_v1_link, 32);
 
 /**
  * @generated from message caisson.link.v1.FileReply
@@ -1203,7 +1394,7 @@ export type FileReply = Message<"caisson.link.v1.FileReply"> & {
  * Use `create(FileReplySchema)` to create a new message.
  */
 export const FileReplySchema: GenMessage<FileReply> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 28);
+  messageDesc(file_caisson_link_v1_link, 33);
 
 /**
  * @generated from message caisson.link.v1.FileEntry
@@ -1250,7 +1441,7 @@ export type FileEntry = Message<"caisson.link.v1.FileEntry"> & {
  * Use `create(FileEntrySchema)` to create a new message.
  */
 export const FileEntrySchema: GenMessage<FileEntry> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 29);
+  messageDesc(file_caisson_link_v1_link, 34);
 
 /**
  * @generated from enum caisson.link.v1.FileEntry.Type
@@ -1291,7 +1482,7 @@ export type FileEntry_Type = (typeof FileEntry_Type)[keyof typeof FileEntry_Type
  * Describes the enum caisson.link.v1.FileEntry.Type.
  */
 export const FileEntry_TypeSchema: GenEnum<FileEntry_Type> = /*@__PURE__*/
-  enumDesc(file_caisson_link_v1_link, 29, 0);
+  enumDesc(file_caisson_link_v1_link, 34, 0);
 
 /**
  * @generated from message caisson.link.v1.StatCall
@@ -1313,7 +1504,7 @@ export type StatCall = Message<"caisson.link.v1.StatCall"> & {
  * Use `create(StatCallSchema)` to create a new message.
  */
 export const StatCallSchema: GenMessage<StatCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 30);
+  messageDesc(file_caisson_link_v1_link, 35);
 
 /**
  * Answered with `entry`; then the content as DATA and END on `stream`.
@@ -1349,7 +1540,7 @@ export type ReadCall = Message<"caisson.link.v1.ReadCall"> & {
  * Use `create(ReadCallSchema)` to create a new message.
  */
 export const ReadCallSchema: GenMessage<ReadCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 31);
+  messageDesc(file_caisson_link_v1_link, 36);
 
 /**
  * Content follows as DATA and END on `stream`; answered when the file is in place. RESET drops it.
@@ -1393,7 +1584,7 @@ export type WriteCall = Message<"caisson.link.v1.WriteCall"> & {
  * Use `create(WriteCallSchema)` to create a new message.
  */
 export const WriteCallSchema: GenMessage<WriteCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 32);
+  messageDesc(file_caisson_link_v1_link, 37);
 
 /**
  * Answered at once; then one `Entries` per DATA frame and END.
@@ -1422,7 +1613,7 @@ export type ListCall = Message<"caisson.link.v1.ListCall"> & {
  * Use `create(ListCallSchema)` to create a new message.
  */
 export const ListCallSchema: GenMessage<ListCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 33);
+  messageDesc(file_caisson_link_v1_link, 38);
 
 /**
  * @generated from message caisson.link.v1.Entries
@@ -1439,7 +1630,7 @@ export type Entries = Message<"caisson.link.v1.Entries"> & {
  * Use `create(EntriesSchema)` to create a new message.
  */
 export const EntriesSchema: GenMessage<Entries> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 34);
+  messageDesc(file_caisson_link_v1_link, 39);
 
 /**
  * @generated from message caisson.link.v1.MkdirCall
@@ -1466,7 +1657,7 @@ export type MkdirCall = Message<"caisson.link.v1.MkdirCall"> & {
  * Use `create(MkdirCallSchema)` to create a new message.
  */
 export const MkdirCallSchema: GenMessage<MkdirCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 35);
+  messageDesc(file_caisson_link_v1_link, 40);
 
 /**
  * @generated from message caisson.link.v1.MoveCall
@@ -1493,7 +1684,7 @@ export type MoveCall = Message<"caisson.link.v1.MoveCall"> & {
  * Use `create(MoveCallSchema)` to create a new message.
  */
 export const MoveCallSchema: GenMessage<MoveCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 36);
+  messageDesc(file_caisson_link_v1_link, 41);
 
 /**
  * @generated from message caisson.link.v1.RemoveCall
@@ -1515,7 +1706,7 @@ export type RemoveCall = Message<"caisson.link.v1.RemoveCall"> & {
  * Use `create(RemoveCallSchema)` to create a new message.
  */
 export const RemoveCallSchema: GenMessage<RemoveCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 37);
+  messageDesc(file_caisson_link_v1_link, 42);
 
 /**
  * Answered when the watch is set; then one `Change` per DATA frame until RESET.
@@ -1544,7 +1735,7 @@ export type WatchCall = Message<"caisson.link.v1.WatchCall"> & {
  * Use `create(WatchCallSchema)` to create a new message.
  */
 export const WatchCallSchema: GenMessage<WatchCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 38);
+  messageDesc(file_caisson_link_v1_link, 43);
 
 /**
  * @generated from message caisson.link.v1.Change
@@ -1571,7 +1762,7 @@ export type Change = Message<"caisson.link.v1.Change"> & {
  * Use `create(ChangeSchema)` to create a new message.
  */
 export const ChangeSchema: GenMessage<Change> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 39);
+  messageDesc(file_caisson_link_v1_link, 44);
 
 /**
  * @generated from enum caisson.link.v1.Change.Kind
@@ -1612,7 +1803,7 @@ export type Change_Kind = (typeof Change_Kind)[keyof typeof Change_Kind] | Unkno
  * Describes the enum caisson.link.v1.Change.Kind.
  */
 export const Change_KindSchema: GenEnum<Change_Kind> = /*@__PURE__*/
-  enumDesc(file_caisson_link_v1_link, 39, 0);
+  enumDesc(file_caisson_link_v1_link, 44, 0);
 
 /**
  * A tar stream follows on `stream`; answered with `files` and `bytes` when all of it is in place.
@@ -1646,7 +1837,7 @@ export type UnpackCall = Message<"caisson.link.v1.UnpackCall"> & {
  * Use `create(UnpackCallSchema)` to create a new message.
  */
 export const UnpackCallSchema: GenMessage<UnpackCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 40);
+  messageDesc(file_caisson_link_v1_link, 45);
 
 /**
  * Answered at once; then a tar stream on `stream`.
@@ -1670,5 +1861,5 @@ export type PackCall = Message<"caisson.link.v1.PackCall"> & {
  * Use `create(PackCallSchema)` to create a new message.
  */
 export const PackCallSchema: GenMessage<PackCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 41);
+  messageDesc(file_caisson_link_v1_link, 46);
 
