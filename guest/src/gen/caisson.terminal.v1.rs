@@ -32,7 +32,7 @@ pub struct Open {
     pub args: ::prost::alloc::vec::Vec<::prost::alloc::vec::Vec<u8>>,
     #[prost(bytes = "vec", tag = "2")]
     pub cwd: ::prost::alloc::vec::Vec<u8>,
-    /// CAISSON_*, TERM, NO_COLOR, LANG, COLUMNS, HOME, PATH, and what `env_names` asks for later.
+    /// CAISSON_*, TERM, NO_COLOR, LANG, COLUMNS, HOME, PATH, TRACEPARENT, and what `env_names` asks for later.
     #[prost(map = "string, bytes", tag = "3")]
     pub env: ::std::collections::HashMap<::prost::alloc::string::String, ::prost::alloc::vec::Vec<u8>>,
     #[prost(bool, tag = "4")]

@@ -60,7 +60,7 @@ fn environment(vars: impl Iterator<Item = (OsString, OsString)>) -> HashMap<Stri
 fn matters(name: &OsStr) -> bool {
     let name = name.as_bytes();
     name.starts_with(b"CAISSON_")
-        || [b"TERM".as_slice(), b"NO_COLOR", b"LANG", b"COLUMNS", b"HOME", b"PATH"].contains(&name)
+        || [b"TERM".as_slice(), b"NO_COLOR", b"LANG", b"COLUMNS", b"HOME", b"PATH", b"TRACEPARENT"].contains(&name)
 }
 
 #[cfg(test)]

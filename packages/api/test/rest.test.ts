@@ -282,3 +282,27 @@ test("the documents need no key and nothing from outside", async () => {
   assert.doesNotMatch(docs.body, /<script|https?:\/\/|src=/);
   assert.match(docs.body, /\/v1\/run\/stream/);
 });
+
+test("a caller's own deadline ends the call, whatever the handler does", async () => {
+  await using server = await startServer();
+  const forever = '{"command":{"argv":["forever"]}}';
+  const within = (ms: string) => post(forever, { ...json, "request-timeout-ms": ms });
+  for (const [ms, status, code] of [
+    ["50", 504, "DEADLINE_EXCEEDED"],
+    ["0", 504, "DEADLINE_EXCEEDED"],
+    ["soon", 400, "INVALID_INPUT"],
+    ["-1", 400, "INVALID_INPUT"],
+    ["99999999999", 400, "INVALID_INPUT"],
+  ] as const) {
+    const answer = await send(server.port, "/v1/run", within(ms));
+    assert.equal(answer.status, status, ms);
+    assert.equal(JSON.parse(answer.body).error.code, code, ms);
+  }
+  const streamed = await send(server.port, "/v1/run/stream", within("300"));
+  assert.equal(
+    (parseEvents(streamed.body).at(-1)!.data as { error: { code: string } }).error.code,
+    "DEADLINE_EXCEEDED",
+  );
+  const unhurried = post('{"command":{"argv":["x"]}}', { ...json, "request-timeout-ms": "9999999999" });
+  assert.equal((await send(server.port, "/v1/run", unhurried)).status, 200);
+});

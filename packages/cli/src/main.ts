@@ -15,7 +15,7 @@ const host: Host = {
   },
 };
 const io = nodeIo();
-const client = await connect({ url });
+const client = await connect({ url, traceparent: () => process.env.TRACEPARENT });
 const code = await main(process.argv.slice(2), io, client, host);
 await client.close();
 process.exitCode = code;

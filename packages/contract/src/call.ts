@@ -9,6 +9,8 @@ export interface CallContext {
   readonly requestId: string;
   /** W3C trace context of the caller, if any. */
   readonly traceparent?: string;
+  /** Which attempt of the caller's this is, where it is not the first. */
+  readonly attempt?: number;
   /** The caller's own PATH and home directory; only where the caller is the daemon's owner, on its machine. */
   readonly surroundings?: Surroundings;
 }

@@ -19,6 +19,8 @@ export {
   mayRetry,
   type RetryClock,
   type RetryOptions,
+  systemClock,
+  waitAfter,
   waitBefore,
   withRetries,
 } from "./retry.ts";
@@ -28,6 +30,7 @@ export {
   type Attributes,
   formatTraceparent,
   metricLabels,
+  parseAttempt,
   parseTraceparent,
   spans,
   type TraceContext,

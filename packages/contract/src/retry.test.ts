@@ -95,15 +95,30 @@ test("the result of a later attempt is the result", async () => {
   assert.equal(result, 3);
 });
 
-test("an attempt that hangs is given up and counts as unavailable", async () => {
-  await assert.rejects(
-    withRetries(
-      ({ signal }) =>
-        new Promise((_, reject) => signal!.addEventListener("abort", () => reject(signal!.reason))),
-      { clock: fakeClock(), retry: false, attemptTimeoutMs: 5 },
-    ),
-    (error) => error instanceof CaissonError && error.code === "UNAVAILABLE",
-  );
+test("an attempt that heard nothing in its time counts as unavailable; one without a bound does not", async () => {
+  const late = async () => {
+    throw new CaissonError("DEADLINE_EXCEEDED", "late");
+  };
+  const options = { clock: fakeClock(), retry: false };
+  await assert.rejects(withRetries(late, options), { code: "UNAVAILABLE" });
+  const unbounded = { ...options, attemptTimeoutMs: Number.POSITIVE_INFINITY };
+  await assert.rejects(withRetries(late, unbounded), { code: "DEADLINE_EXCEEDED" });
+});
+
+test("an attempt gets what is left of the whole time", async () => {
+  const clock = fakeClock();
+  const given: number[] = [];
+  const call = async ({ timeoutMs }: { timeoutMs: number }) => {
+    given.push(timeoutMs);
+    clock.time += timeoutMs;
+    throw unavailable();
+  };
+  await assert.rejects(withRetries(call, { clock, retry: true }));
+  assert.deepEqual(given, [60_000, 60_000, 59_500]);
+  // A command that may take longer than all attempts together gets its own time, once.
+  given.length = 0;
+  await assert.rejects(withRetries(call, { clock, retry: true, attemptTimeoutMs: 600_000 }));
+  assert.deepEqual(given, [600_000]);
 });
 
 test("an aborted caller gets no further attempt", async () => {

@@ -18,15 +18,13 @@ export interface RetryOptions {
   retry: boolean;
   /** For one attempt. A call that waits for a command passes the command's time plus its grace, or
    * Infinity. Default: `retry.attempt_timeout_ms`. */
-  attemptTimeoutMs?: number;
+  attemptTimeoutMs?: number | undefined;
 }
 
 export interface Attempt {
   /** From 1. */
   number: number;
-  /** Aborted with the caller's signal or at the end of the attempt's time. */
-  signal: AbortSignal | undefined;
-  /** What the attempt has left; Infinity for no bound. */
+  /** What the attempt may take: whoever carries it out fails with DEADLINE_EXCEEDED then. Infinity for no bound. */
   timeoutMs: number;
 }
 
@@ -47,6 +45,12 @@ export function isRetryable(error: CaissonError): boolean {
   return (rules.retry.statuses as readonly string[]).includes(error.status);
 }
 
+/** Milliseconds to wait after so many failures, counted from 1; undefined when it is over. */
+export function waitAfter(failures: number, error: CaissonError, random: number): number | undefined {
+  if (failures >= rules.retry.attempts || !isRetryable(error)) return undefined;
+  return waitBefore(failures + 1, random);
+}
+
 /** Tries a call by the policy of the rules; throws the last error. */
 export async function withRetries<T>(
   call: (attempt: Attempt) => Promise<T>,
@@ -57,51 +61,37 @@ export async function withRetries<T>(
   const end = clock.now() + Math.max(rules.retry.total_timeout_ms, perAttempt);
   for (let number = 1; ; number++) {
     try {
-      return await attemptOnce(call, number, Math.min(perAttempt, end - clock.now()), options.signal);
+      return await call({ number, timeoutMs: Math.min(perAttempt, end - clock.now()) });
     } catch (thrown) {
-      const error = CaissonError.from(thrown);
-      if (!options.retry || options.signal?.aborted || number >= rules.retry.attempts || !isRetryable(error))
-        throw error;
-      const wait = waitBefore(number + 1, clock.random());
-      if (clock.now() + wait >= end) throw error;
+      const error = asCut(CaissonError.from(thrown), perAttempt, options.signal);
+      const wait =
+        options.retry && !options.signal?.aborted ? waitAfter(number, error, clock.random()) : undefined;
+      if (wait === undefined || clock.now() + wait >= end) throw error;
       await clock.sleep(wait, options.signal);
     }
   }
 }
 
-/** An attempt that exceeds its time counts as a transport that does not answer. */
-async function attemptOnce<T>(
-  call: (attempt: Attempt) => Promise<T>,
-  number: number,
-  timeoutMs: number,
-  outer: AbortSignal | undefined,
-): Promise<T> {
-  if (!Number.isFinite(timeoutMs)) return await call({ number, signal: outer, timeoutMs });
-  const timeout = AbortSignal.timeout(Math.max(0, Math.ceil(timeoutMs)));
-  const signal = outer === undefined ? timeout : AbortSignal.any([outer, timeout]);
-  try {
-    return await call({ number, signal, timeoutMs });
-  } catch (thrown) {
-    if (timeout.aborted && !outer?.aborted) {
-      throw new CaissonError("UNAVAILABLE", "the daemon did not answer in time", { cause: thrown });
-    }
-    throw thrown;
-  }
+/** An attempt that exceeded its own time has heard nothing, which is what a cut looks like. */
+function asCut(error: CaissonError, perAttempt: number, signal: AbortSignal | undefined): CaissonError {
+  if (error.code !== "DEADLINE_EXCEEDED" || !Number.isFinite(perAttempt) || signal?.aborted) return error;
+  return new CaissonError("UNAVAILABLE", "the daemon did not answer in time", { cause: error });
 }
 
-const systemClock: RetryClock = {
+export const systemClock: RetryClock = {
   now: () => performance.now(),
   random: Math.random,
   sleep: (ms, signal) =>
     new Promise((resolve, reject) => {
       const stop = () => {
         clearTimeout(timer);
-        reject(signal?.reason);
+        reject(CaissonError.from(signal!.reason));
       };
       const timer = setTimeout(() => {
         signal?.removeEventListener("abort", stop);
         resolve();
       }, ms);
-      signal?.addEventListener("abort", stop, { once: true });
+      if (signal?.aborted) stop();
+      else signal?.addEventListener("abort", stop, { once: true });
     }),
 };

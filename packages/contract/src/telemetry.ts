@@ -41,6 +41,13 @@ export function parseTraceparent(header: string): TraceContext | undefined {
   return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 };
 }
 
+/** Reads `retry.attempt_header`; undefined for the first attempt and for nonsense. */
+export function parseAttempt(header: string | undefined): number | undefined {
+  if (header === undefined || !/^[0-9]{1,4}$/.test(header)) return undefined;
+  const number = Number(header);
+  return number > 1 ? number : undefined;
+}
+
 export function formatTraceparent(context: TraceContext): string {
   return `00-${context.traceId}-${context.spanId}-${context.sampled ? "01" : "00"}`;
 }

@@ -1,9 +1,9 @@
 import type { DescMethod, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import type * as Contract from "@caisson/contract";
 import { CaissonError } from "@caisson/contract/errors";
-import { mayRetry } from "@caisson/contract/retry";
+import { mayRetry, withRetries } from "@caisson/contract/retry";
+import { rules } from "@caisson/contract/rules";
 import type { CallOptions, OnceOptions } from "./options.ts";
-import { attemptTimeout as defaultAttemptTimeout, pause, totalTimeout, waitAfter } from "./policy.ts";
 
 /** Chooses a method from the contract, which is handed over loaded: nothing here imports it by itself. */
 export type Choose<M extends DescMethod> = (contract: typeof Contract) => M;
@@ -106,30 +106,21 @@ export class Caller {
   ): Promise<T> {
     const call = this.#call(options);
     if (this.#options.retry === false) return attempt(call);
-    const { attemptTimeout: perAttempt = defaultAttemptTimeout, key = "" } = attempts;
-    const giveUpAt =
-      performance.now() + (perAttempt === "none" ? Infinity : Math.max(totalTimeout, perAttempt));
-    for (let failures = 1; ; failures++) {
-      if (perAttempt !== "none") call.timeoutMs = Math.min(perAttempt, giveUpAt - performance.now());
-      try {
-        return await attempt(call);
-      } catch (thrown) {
-        const error = asCut(
-          CaissonError.from(thrown),
-          call.timeoutMs !== undefined && !options.signal?.aborted,
-        );
-        const wait = mayRetry(method.name, key) ? waitAfter(failures, error) : undefined;
-        if (wait === undefined || performance.now() + wait >= giveUpAt) throw error;
-        await pause(wait, options.signal);
-      }
-    }
+    const { attemptTimeout, key = "" } = attempts;
+    const { headers } = call;
+    return withRetries(
+      ({ number, timeoutMs }) => {
+        if (Number.isFinite(timeoutMs)) call.timeoutMs = timeoutMs;
+        if (number > 1) call.headers = { ...headers, [rules.retry.attempt_header]: String(number) };
+        return attempt(call);
+      },
+      {
+        signal: options.signal,
+        retry: mayRetry(method.name, key),
+        attemptTimeoutMs: attemptTimeout === "none" ? Number.POSITIVE_INFINITY : attemptTimeout,
+      },
+    );
   }
-}
-
-/** An attempt that exceeded its own time has heard nothing, which is what a cut looks like. */
-function asCut(error: CaissonError, timed: boolean): CaissonError {
-  if (!timed || error.code !== "DEADLINE_EXCEEDED") return error;
-  return new CaissonError("UNAVAILABLE", "the daemon did not answer in time", { cause: error });
 }
 
 async function* only<T>(request: T): AsyncGenerator<T> {

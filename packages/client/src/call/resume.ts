@@ -1,5 +1,5 @@
 import { CaissonError } from "@caisson/contract/errors";
-import { pause, waitAfter } from "./policy.ts";
+import { systemClock, waitAfter } from "@caisson/contract/retry";
 
 export interface Resumption<T> {
   /** Opens the stream after a position; called again after each cut. */
@@ -26,9 +26,9 @@ export async function* resuming<T>({ open, took, endless, signal }: Resumption<T
       throw new CaissonError("UNAVAILABLE", "the server ended the stream early");
     } catch (thrown) {
       const error = CaissonError.from(thrown);
-      const wait = waitAfter(++failures, error);
+      const wait = waitAfter(++failures, error, systemClock.random());
       if (wait === undefined) throw error;
-      await pause(wait, signal);
+      await systemClock.sleep(wait, signal);
     }
   }
 }

@@ -57,6 +57,7 @@ export const rules = {
     "wait_cap_ms": 8000,
     "attempt_timeout_ms": 60000,
     "total_timeout_ms": 180000,
+    "attempt_header": "caisson-attempt",
     "statuses": [
       "UNAVAILABLE"
     ],

@@ -4,14 +4,15 @@ import { CaissonError, type CallContext, rules, type ServedService } from "@cais
 import { log } from "../log.ts";
 import type { Metrics } from "./metrics.ts";
 
-/** Ends a span. */
-export type EndSpan = (outcome: {
-  error?: CaissonError;
-  attributes: Record<string, string | number | boolean>;
-}) => void;
+/** A span that has begun. */
+export interface OpenSpan {
+  /** Itself as the parent of what the call brings about. */
+  traceparent: string;
+  end(outcome: { error?: CaissonError; attributes: Record<string, string | number | boolean> }): void;
+}
 
 /** Begins a span; undefined where nobody collects them. */
-export type BeginSpan = (name: string, traceparent: string | undefined) => EndSpan;
+export type BeginSpan = (name: string, traceparent: string | undefined) => OpenSpan;
 
 /** Counts a call for as long as it lasts; the result is called at its end. */
 export type BeginWork = (method: DescMethod) => () => void;
@@ -46,8 +47,8 @@ function measured(method: DescMethod, inner: Impl, { metrics, beginSpan, beginWo
   const begin = (request: unknown, call: CallContext) => {
     const began = performance.now();
     const endWork = beginWork(method);
-    const endSpan = beginSpan?.(name, call.traceparent);
-    return (error?: unknown, response?: unknown) => {
+    const span = beginSpan?.(name, call.traceparent);
+    const end = (error?: unknown, response?: unknown) => {
       endWork();
       const failure = error === undefined ? undefined : CaissonError.from(error);
       if (failure?.code === "INTERNAL") {
@@ -59,19 +60,21 @@ function measured(method: DescMethod, inner: Impl, { metrics, beginSpan, beginWo
       }
       metrics.add("caisson_calls_total", { method: method.name, code: failure?.code ?? "OK" });
       metrics.observe("caisson_call_seconds", { method: method.name }, (performance.now() - began) / 1000);
-      endSpan?.({
+      span?.end({
         ...(failure && { error: failure }),
         attributes: {
           "sandbox.request_id": call.requestId,
+          ...(call.attempt === undefined ? {} : { "sandbox.retry.attempt": call.attempt }),
           ...attributesOf(request),
           ...attributesOf(response),
         },
       });
     };
+    return { end, call: span === undefined ? call : new TracedCall(call, span.traceparent) };
   };
   if (method.methodKind === "unary" || method.methodKind === "client_streaming") {
-    return async (request, call) => {
-      const end = begin(request, call);
+    return async (request, outer) => {
+      const { end, call } = begin(request, outer);
       try {
         const response = await (inner(request, call) as Promise<unknown>);
         end(undefined, response);
@@ -82,8 +85,8 @@ function measured(method: DescMethod, inner: Impl, { metrics, beginSpan, beginWo
       }
     };
   }
-  return async function* (request, call) {
-    const end = begin(request, call);
+  return async function* (request, outer) {
+    const { end, call } = begin(request, outer);
     let last: unknown;
     let failure: unknown;
     try {
@@ -96,6 +99,33 @@ function measured(method: DescMethod, inner: Impl, { metrics, beginSpan, beginWo
       end(failure, last);
     }
   };
+}
+
+/** The same call, whose own span is the parent of what follows. */
+class TracedCall implements CallContext {
+  readonly #outer: CallContext;
+  readonly traceparent: string;
+
+  constructor(outer: CallContext, traceparent: string) {
+    this.#outer = outer;
+    this.traceparent = traceparent;
+  }
+
+  get actor() {
+    return this.#outer.actor;
+  }
+
+  get signal() {
+    return this.#outer.signal;
+  }
+
+  get requestId() {
+    return this.#outer.requestId;
+  }
+
+  get surroundings() {
+    return this.#outer.surroundings as NonNullable<CallContext["surroundings"]>;
+  }
 }
 
 function spanName(method: DescMethod): string {

@@ -1,4 +1,6 @@
 // Sends spans and metrics to an OpenTelemetry collector. Loaded only when OTEL_EXPORTER_OTLP_ENDPOINT is set.
+
+import { formatTraceparent, parseTraceparent } from "@caisson/contract";
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import { OTLPMetricExporter } from "@opentelemetry/exporter-metrics-otlp-http";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
@@ -30,10 +32,14 @@ export function openTelemetry(metrics: Metrics, version: string): OpenTelemetry 
       const parent = parentOf(traceparent);
       const context = parent ? trace.setSpanContext(ROOT_CONTEXT, parent) : ROOT_CONTEXT;
       const span = tracer.startSpan(name, { kind: SpanKind.SERVER }, context);
-      return ({ error, attributes }) => {
-        span.setAttributes(attributes);
-        if (error) span.setStatus({ code: SpanStatusCode.ERROR, message: error.code });
-        span.end();
+      const { traceId, spanId, traceFlags } = span.spanContext();
+      return {
+        traceparent: formatTraceparent({ traceId, spanId, sampled: (traceFlags & 1) === 1 }),
+        end({ error, attributes }) {
+          span.setAttributes(attributes);
+          if (error) span.setStatus({ code: SpanStatusCode.ERROR, message: error.code });
+          span.end();
+        },
       };
     },
     async close() {
@@ -65,12 +71,8 @@ function observe(provider: MeterProvider, metrics: Metrics): void {
 }
 
 function parentOf(traceparent: string | undefined) {
-  const match = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(traceparent ?? "");
-  if (!match) return undefined;
-  return {
-    traceId: match[1]!,
-    spanId: match[2]!,
-    traceFlags: Number.parseInt(match[3]!, 16),
-    isRemote: true,
-  };
+  const parsed = traceparent === undefined ? undefined : parseTraceparent(traceparent);
+  if (!parsed) return undefined;
+  const { traceId, spanId, sampled } = parsed;
+  return { traceId, spanId, traceFlags: sampled ? 1 : 0, isRemote: true };
 }

@@ -14,9 +14,16 @@ const call = {
 test("every call is counted by method and outcome, and its trace context is passed on", async () => {
   const metrics = new Metrics();
   const spans: unknown[] = [];
-  const begin: BeginSpan = (name, traceparent) => (outcome) => spans.push({ name, traceparent, ...outcome });
+  const begin: BeginSpan = (name, traceparent) => ({
+    traceparent: "00-own",
+    end: (outcome) => spans.push({ name, traceparent, ...outcome }),
+  });
+  let passedOn = {};
   const impl = {
-    getHealth: async () => ({ ready: true }),
+    getHealth: async (_: object, { traceparent, requestId, actor }: typeof call) => {
+      passedOn = { traceparent, requestId, actor };
+      return { ready: true };
+    },
     trustProject: async () => {
       throw new CaissonError("FORBIDDEN", "no");
     },
@@ -27,13 +34,16 @@ test("every call is counted by method and outcome, and its trace context is pass
     begin,
   );
   const methods = system!.impl as unknown as Record<string, (request: object, c: object) => Promise<unknown>>;
-  await methods.getHealth!({}, call);
+  await methods.getHealth!({}, { ...call, attempt: 3 });
   await assert.rejects(methods.trustProject!({}, call));
   const text = metrics.text();
   assert.match(text, /caisson_calls_total\{method="GetHealth",code="OK"\} 1/);
   assert.match(text, /caisson_calls_total\{method="TrustProject",code="FORBIDDEN"\} 1/);
   assert.match(text, /caisson_call_seconds_bucket\{method="GetHealth",le="\+Inf"\} 1/);
-  assert.equal((spans[0] as { traceparent: string }).traceparent, "00-a-b-01");
+  const [first] = spans as { traceparent: string; attributes: object }[];
+  assert.equal(first!.traceparent, "00-a-b-01");
+  assert.deepEqual(first!.attributes, { "sandbox.request_id": "r1", "sandbox.retry.attempt": 3 });
+  assert.deepEqual(passedOn, { traceparent: "00-own", requestId: "r1", actor: "test" });
 });
 
 test("a stream that its reader leaves early is counted too", async () => {

@@ -44,13 +44,13 @@ export function openTerminal(
       import("@caisson/cli"),
     ]);
     let calls = 0;
-    const open = (surroundings?: Surroundings) => {
+    const open = (surroundings?: Surroundings, traceparent?: string) => {
       const transport = createInProcessTransport(services, {
         actor: `uid:${process.getuid?.() ?? 0}`,
         nextRequestId: () => `t${process.pid}-${++calls}`,
         ...(surroundings && { surroundings }),
       });
-      return connect({ transport, retry: false });
+      return connect({ transport, retry: false, ...(traceparent && { traceparent: () => traceparent }) });
     };
     const clients = new Clients(open);
     await Promise.all([clients.for({}), cli.warm()]);

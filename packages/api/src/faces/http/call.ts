@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { parseTraceparent } from "@caisson/contract";
+import { parseAttempt, parseTraceparent, rules } from "@caisson/contract";
 import { carrierOf, type HttpCall, isGone, type Request, type Response } from "./types.ts";
 
 /** The call behind a request: aborted when the caller leaves before the answer is complete. */
@@ -18,12 +18,14 @@ export function beginHttpCall(
   if (isGone(response)) closed();
   else response.once("close", closed);
   const traceparent = one(request.headers.traceparent);
+  const attempt = parseAttempt(one(request.headers[rules.retry.attempt_header]));
   return {
     path,
     query,
     signal: controller.signal,
     requestId: randomUUID(),
     ...(traceparent !== undefined && parseTraceparent(traceparent) !== undefined ? { traceparent } : {}),
+    ...(attempt === undefined ? {} : { attempt }),
   };
 }
 

@@ -2,12 +2,14 @@ import type { Request, Response } from "./types.ts";
 
 const requestHeaders = [
   "authorization",
+  "caisson-attempt",
   "connect-protocol-version",
   "connect-timeout-ms",
   "content-type",
   "grpc-timeout",
   "idempotency-key",
   "last-event-id",
+  "request-timeout-ms",
   "traceparent",
   "x-grpc-web",
   "x-user-agent",

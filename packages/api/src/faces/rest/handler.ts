@@ -4,6 +4,7 @@ import { encodeJson } from "@caisson/contract/json";
 import type { Log } from "../../deps.ts";
 import { sendError } from "../http/errors.ts";
 import { type HttpCall, isGone, type Request, type Response } from "../http/types.ts";
+import { type LimitedCall, limitCall } from "./deadline.ts";
 import { readInput } from "./input.ts";
 import { mergeMessages } from "./merge.ts";
 import { sendRaw } from "./raw.ts";
@@ -19,14 +20,10 @@ export async function handleRest(
   log: Log,
 ): Promise<void> {
   const { route } = match;
+  let limited: LimitedCall | undefined;
   try {
-    const input = await readInput(match, request, call);
-    call.signal.throwIfAborted();
-    const output = route.handler(input, call);
-    if (!route.answersStream) sendJson(route, await output, response, call);
-    else if (route.collects) await sendCollected(route, output as AsyncIterable<unknown>, response, call);
-    else if (isBytes(route)) await sendRaw(route, input, output as AsyncIterable<unknown>, response, call);
-    else await sendEvents(route, output as AsyncIterable<unknown>, response, call);
+    limited = limitCall(request, call);
+    await answer(match, request, response, limited);
   } catch (thrown) {
     const error = CaissonError.from(thrown);
     if (error.code === "INTERNAL") {
@@ -38,7 +35,26 @@ export async function handleRest(
       });
     }
     sendError(request, response, error, call.requestId);
+  } finally {
+    limited?.done();
   }
+}
+
+async function answer(
+  match: RestMatch,
+  request: Request,
+  response: Response,
+  { call, within, each }: LimitedCall,
+): Promise<void> {
+  const { route } = match;
+  const input = await within(readInput(match, request, call));
+  call.signal.throwIfAborted();
+  const output = route.handler(input, call);
+  if (!route.answersStream) return sendJson(route, await within(output as Promise<unknown>), response, call);
+  const messages = each(output as AsyncIterable<unknown>);
+  if (route.collects) await sendCollected(route, messages, response, call);
+  else if (isBytes(route)) await sendRaw(route, input, messages, response, call);
+  else await sendEvents(route, messages, response, call);
 }
 
 async function sendCollected(

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { type CallContext, parseTraceparent } from "@caisson/contract";
+import { type CallContext, parseAttempt, parseTraceparent, rules } from "@caisson/contract";
 import type { RequestEnvelope } from "@caisson/contract/ttrpc";
 import type { Route } from "../routes.ts";
 import type { Inbox } from "./inbox.ts";
@@ -13,6 +13,7 @@ export class TtrpcCall implements CallContext {
   readonly route: Route;
   readonly actor: string;
   readonly traceparent?: string;
+  readonly attempt?: number;
   inbox: Inbox | undefined;
   /** An answer was sent; whatever comes later is dropped. */
   answered = false;
@@ -28,6 +29,8 @@ export class TtrpcCall implements CallContext {
     const traceparent = request.metadata.get("traceparent");
     if (traceparent !== undefined && parseTraceparent(traceparent) !== undefined)
       this.traceparent = traceparent;
+    const attempt = parseAttempt(request.metadata.get(rules.retry.attempt_header));
+    if (attempt !== undefined) this.attempt = attempt;
   }
 
   get requestId(): string {

@@ -39,9 +39,18 @@ export function prepareCommand(init: CommandInit, box: { record: { workdir: stri
 }
 
 /** The command as the guest gets it. */
-export function startOf({ command, cwd }: PreparedCommand, stream: number, box: Box): StartInit {
+export function startOf(
+  { command, cwd }: PreparedCommand,
+  stream: number,
+  box: Box,
+  traceparent?: string,
+): StartInit {
   const { terminal } = command;
-  const env = { ...(terminal ? { TERM: terminal.term || "xterm-256color" } : {}), ...command.env };
+  const env = {
+    ...(terminal ? { TERM: terminal.term || "xterm-256color" } : {}),
+    ...(traceparent === undefined ? {} : { TRACEPARENT: traceparent }),
+    ...command.env,
+  };
   return {
     stream,
     argv: command.shellState ? shellStateArgv(command) : command.argv,

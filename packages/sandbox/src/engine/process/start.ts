@@ -58,7 +58,7 @@ export async function startProcess(
   recorded.catch(() => {});
   try {
     if (remembered.length > 0 && !context.store.flush()) await recorded;
-    const started = guest.start(startOf(prepared, proc.record.stream, box), proc.log);
+    const started = guest.start(startOf(prepared, proc.record.stream, box, call.traceparent), proc.log);
     if (stdin.length > 0) feedStdin(proc, guest, stdin);
     await started;
     const announcement = proc.announced();

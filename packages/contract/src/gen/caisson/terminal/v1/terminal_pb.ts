@@ -88,7 +88,7 @@ export type Open = Message<"caisson.terminal.v1.Open"> & {
   cwd: Uint8Array;
 
   /**
-   * CAISSON_*, TERM, NO_COLOR, LANG, COLUMNS, HOME, PATH, and what `env_names` asks for later.
+   * CAISSON_*, TERM, NO_COLOR, LANG, COLUMNS, HOME, PATH, TRACEPARENT, and what `env_names` asks for later.
    *
    * @generated from field: map<string, bytes> env = 3;
    */
