@@ -48,7 +48,8 @@ function measured(method: DescMethod, inner: Impl, { metrics, beginSpan, beginWo
     const began = performance.now();
     const endWork = beginWork(method);
     const span = beginSpan?.(name, call.traceparent);
-    const end = (error?: unknown, response?: unknown) => {
+    const seen = noting(method, request, span !== undefined);
+    const end = (error?: unknown, ...responses: unknown[]) => {
       endWork();
       const failure = error === undefined ? undefined : CaissonError.from(error);
       if (failure?.code === "INTERNAL") {
@@ -65,16 +66,20 @@ function measured(method: DescMethod, inner: Impl, { metrics, beginSpan, beginWo
         attributes: {
           "sandbox.request_id": call.requestId,
           ...(call.attempt === undefined ? {} : { "sandbox.retry.attempt": call.attempt }),
-          ...attributesOf(request),
-          ...attributesOf(response),
+          ...attributesOf(seen.first()),
+          ...Object.assign({}, ...responses.map(attributesOf)),
         },
       });
     };
-    return { end, call: span === undefined ? call : new TracedCall(call, span.traceparent) };
+    return {
+      end,
+      request: seen.request,
+      call: span === undefined ? call : new TracedCall(call, span.traceparent),
+    };
   };
   if (method.methodKind === "unary" || method.methodKind === "client_streaming") {
-    return async (request, outer) => {
-      const { end, call } = begin(request, outer);
+    return async (given, outer) => {
+      const { end, call, request } = begin(given, outer);
       try {
         const response = await (inner(request, call) as Promise<unknown>);
         end(undefined, response);
@@ -85,20 +90,42 @@ function measured(method: DescMethod, inner: Impl, { metrics, beginSpan, beginWo
       }
     };
   }
-  return async function* (request, outer) {
-    const { end, call } = begin(request, outer);
+  return async function* (given, outer) {
+    const { end, call, request } = begin(given, outer);
+    let first: unknown;
     let last: unknown;
     let failure: unknown;
     try {
-      for await (last of inner(request, call) as AsyncIterable<unknown>) yield last;
+      for await (last of inner(request, call) as AsyncIterable<unknown>) {
+        first ??= last;
+        yield last;
+      }
     } catch (error) {
       failure = error;
       throw error;
     } finally {
       // Also when the reader leaves early.
-      end(failure, last);
+      end(failure, first, last);
     }
   };
+}
+
+/** The message that describes a call: the request, or the first of a stream, which is noted in passing. */
+function noting(
+  method: DescMethod,
+  request: unknown,
+  wanted: boolean,
+): { request: unknown; first: () => unknown } {
+  if (method.methodKind === "unary" || method.methodKind === "server_streaming" || !wanted)
+    return { request, first: () => request };
+  let first: unknown;
+  const noted = async function* () {
+    for await (const message of request as AsyncIterable<unknown>) {
+      first ??= message;
+      yield message;
+    }
+  };
+  return { request: noted(), first: () => first };
 }
 
 /** The same call, whose own span is the parent of what follows. */

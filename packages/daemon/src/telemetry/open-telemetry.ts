@@ -25,7 +25,7 @@ export function openTelemetry(metrics: Metrics, version: string): OpenTelemetry 
     resource,
     readers: [new PeriodicExportingMetricReader({ exporter: new OTLPMetricExporter() })],
   });
-  observe(metering, metrics);
+  const register = observe(metering, metrics);
   const tracer = tracing.getTracer("caisson", version);
   return {
     beginSpan(name, traceparent) {
@@ -43,13 +43,14 @@ export function openTelemetry(metrics: Metrics, version: string): OpenTelemetry 
       };
     },
     async close() {
+      register();
       await Promise.allSettled([tracing.shutdown(), metering.shutdown()]);
     },
   };
 }
 
-/** Hands our own numbers to the meter each time it collects. */
-function observe(provider: MeterProvider, metrics: Metrics): void {
+/** Hands our own numbers to the meter each time it collects. Returns what takes in new ones. */
+function observe(provider: MeterProvider, metrics: Metrics): () => void {
   const meter = provider.getMeter("caisson");
   const known = new Set<string>();
   const register = () => {
@@ -68,6 +69,7 @@ function observe(provider: MeterProvider, metrics: Metrics): void {
   register();
   // Series appear with the first call of their kind.
   setInterval(register, 10_000).unref();
+  return register;
 }
 
 function parentOf(traceparent: string | undefined) {
