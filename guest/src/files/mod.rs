@@ -24,6 +24,10 @@ mod unpack;
 mod watch;
 mod write;
 
+use std::os::fd::OwnedFd;
+
+use rustix::io::Errno;
+
 use crate::proto::link::{self, file_call::Call};
 use failure::{Stop, failure};
 use root::Root;
@@ -55,6 +59,22 @@ pub fn serve(call: link::FileCall, channel: &mut dyn Channel) {
     match Root::open("/") {
         Ok(root) => serve_in(&root, call, channel),
         Err(error) => drop(channel.reply(Err(failure::from_errno("/", error)))),
+    }
+}
+
+/// The same on another tree than the sandbox's own, beneath which every path of the call lies.
+pub fn serve_beneath(directory: &str, call: link::FileCall, channel: &mut dyn Channel) {
+    match Root::open(directory) {
+        Ok(root) => serve_in(&root, call, channel),
+        Err(error) => drop(channel.reply(Err(failure::from_errno("/", error)))),
+    }
+}
+
+/// Removes a name of a directory with everything below it; what is not there is removed already.
+pub fn remove_beneath(directory: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
+    match remove::remove_tree(&Root::open("/")?, directory, name) {
+        Err(Errno::NOENT) => Ok(()),
+        other => other,
     }
 }
 

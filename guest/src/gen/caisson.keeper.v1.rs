@@ -240,7 +240,7 @@ pub struct WorkspaceJob {
     /// The layer is a copy of the project and not what an overlay wrote: what it lacks was deleted.
     #[prost(bool, tag = "8")]
     pub is_copy: bool,
-    #[prost(oneof = "workspace_job::Job", tags = "3, 4, 5, 6, 7")]
+    #[prost(oneof = "workspace_job::Job", tags = "3, 4, 5, 6, 7, 9, 10")]
     pub job: ::core::option::Option<workspace_job::Job>,
 }
 /// Nested message and enum types in `WorkspaceJob`.
@@ -258,11 +258,15 @@ pub mod workspace_job {
         Recover(super::RecoverJob),
         #[prost(message, tag = "7")]
         Copy(super::CopyJob),
+        #[prost(message, tag = "9")]
+        Pack(super::PackJob),
+        #[prost(message, tag = "10")]
+        Unpack(super::UnpackJob),
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WorkspaceMessage {
-    #[prost(oneof = "workspace_message::Message", tags = "1, 2, 3, 4")]
+    #[prost(oneof = "workspace_message::Message", tags = "1, 2, 3, 4, 5")]
     pub message: ::core::option::Option<workspace_message::Message>,
 }
 /// Nested message and enum types in `WorkspaceMessage`.
@@ -277,6 +281,9 @@ pub mod workspace_message {
         Done(super::JobDone),
         #[prost(message, tag = "4")]
         Failure(super::KeeperFailure),
+        /// A piece of a tar stream.
+        #[prost(bytes, tag = "5")]
+        Data(::prost::alloc::vec::Vec<u8>),
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -402,6 +409,22 @@ pub struct RecoverJob {
 /// Fills `upper` with a copy of the project: clones of files where the file system makes them, else copies.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CopyJob {
+}
+/// Tells `upper` as a tar stream.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct PackJob {
+}
+/// Brings `upper` to what it is in a sandbox that was sent a copy: removes names, then unpacks the tar stream that
+/// follows the job on standard input, whole or not at all.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UnpackJob {
+    /// Relative to `upper`; with everything below.
+    #[prost(bytes = "vec", repeated, tag = "1")]
+    pub remove: ::prost::alloc::vec::Vec<::prost::alloc::vec::Vec<u8>>,
+    #[prost(uint64, tag = "2")]
+    pub max_bytes: u64,
+    #[prost(uint64, tag = "3")]
+    pub max_files: u64,
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]

@@ -292,6 +292,9 @@ pub mod mount {
         /// and `work`) of the overlay attached at `path`.
         Lower = 2,
         Upper = 3,
+        /// No descriptor comes for it: an empty, writable directory of the sandbox's own, bounded as its tmpfs mounts are.
+        /// A project is then sent over the link and unpacked there.
+        Private = 4,
     }
     impl Kind {
         /// String value of the enum field names used in the ProtoBuf definition.
@@ -304,6 +307,7 @@ pub mod mount {
                 Self::Bind => "KIND_BIND",
                 Self::Lower => "KIND_LOWER",
                 Self::Upper => "KIND_UPPER",
+                Self::Private => "KIND_PRIVATE",
             }
         }
         /// Creates an enum from field names used in the ProtoBuf definition.
@@ -313,6 +317,7 @@ pub mod mount {
                 "KIND_BIND" => Some(Self::Bind),
                 "KIND_LOWER" => Some(Self::Lower),
                 "KIND_UPPER" => Some(Self::Upper),
+                "KIND_PRIVATE" => Some(Self::Private),
                 _ => None,
             }
         }
@@ -772,6 +777,9 @@ pub struct UnpackCall {
     pub max_bytes: u64,
     #[prost(uint64, tag = "4")]
     pub max_files: u64,
+    /// Links may lead anywhere, as they do in a project that is brought in whole; they are still never followed here.
+    #[prost(bool, tag = "5")]
+    pub any_links: bool,
 }
 /// Answered at once; then a tar stream on `stream`.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -780,4 +788,7 @@ pub struct PackCall {
     pub stream: u32,
     #[prost(string, tag = "2")]
     pub path: ::prost::alloc::string::String,
+    /// Only these, relative to `path`, a directory without what is in it; what is not there is left out. Empty: everything.
+    #[prost(bytes = "vec", repeated, tag = "3")]
+    pub only: ::prost::alloc::vec::Vec<::prost::alloc::vec::Vec<u8>>,
 }

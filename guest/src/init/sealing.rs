@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::{calls::answer, failure::failure, guest::Guest, world::World};
 use crate::{
     ctl::note,
-    proto::link::{Failure, Hold, Seal, Sealed, guest_control::Message},
+    proto::link::{Failure, Hold, Seal, Sealed, guest_control::Message, mount::Kind},
     wall::{Prepared, SealError},
 };
 
@@ -84,6 +84,11 @@ impl Wall {
     }
 }
 
+/// As many descriptors come before the wall is closed.
+fn handed_in(seal: &Seal) -> usize {
+    seal.mounts.iter().filter(|mount| mount.kind() != Kind::Private).count()
+}
+
 impl Guest {
     pub fn on_seal(&mut self, id: u32, seal: Seal) -> Result<(), Failure> {
         let Wall::Open { request, .. } = &mut self.wall else {
@@ -106,7 +111,7 @@ impl Guest {
 
     pub fn seal_if_complete(&mut self) {
         let Wall::Open { mounts, request: Some(request) } = &self.wall else { return };
-        if mounts.len() >= request.seal.mounts.len() {
+        if mounts.len() >= handed_in(&request.seal) {
             self.seal();
         }
     }
@@ -114,7 +119,7 @@ impl Guest {
     pub fn seal_if_overdue(&mut self, now: Instant) {
         let Wall::Open { mounts, request: Some(request) } = &self.wall else { return };
         if request.until <= now {
-            let (id, had, wanted) = (request.id, mounts.len(), request.seal.mounts.len());
+            let (id, had, wanted) = (request.id, mounts.len(), handed_in(&request.seal));
             let message = format!("{had} of {wanted} mounts were handed in within {} s", PATIENCE.as_secs());
             self.give_up(id, SealError { step: 71, message });
         }
@@ -122,7 +127,7 @@ impl Guest {
 
     fn seal(&mut self) {
         let Wall::Open { mounts, request: Some(request) } = std::mem::take(&mut self.wall) else { return };
-        if mounts.len() > request.seal.mounts.len() {
+        if mounts.len() > handed_in(&request.seal) {
             let message = "more mounts were handed in than the seal names".into();
             return self.give_up(request.id, SealError { step: 71, message });
         }

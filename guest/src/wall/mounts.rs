@@ -54,7 +54,8 @@ pub fn attach(plan: &Plan<'_>, prepared: Prepared, report: &mut Report) -> Resul
     let mut unguarded = Vec::new();
     for attachment in &plan.attachments {
         let path = attachment.path();
-        let guarded = attach_one(attachment, &mut stage, &ground).during(Step::Mounts, explain(attachment))?;
+        let guarded =
+            attach_one(attachment, plan.seal, &mut stage, &ground).during(Step::Mounts, explain(attachment))?;
         if !guarded {
             unguarded.push(path.to_owned());
         }
@@ -117,8 +118,13 @@ fn set_modes(ground: &Ground) -> Result<(), SealError> {
 }
 
 /// Attaches one thing; false when sockets of the host inside it can be reached.
-fn attach_one(attachment: &Attachment, stage: &mut Stage, ground: &Ground) -> io::Result<bool> {
+fn attach_one(attachment: &Attachment, seal: &Seal, stage: &mut Stage, ground: &Ground) -> io::Result<bool> {
     match attachment {
+        Attachment::Private { path } => {
+            ground.directory(path)?;
+            tmpfs::mount_at(path, 0o755, seal.tmpfs_bytes, seal.tmpfs_inodes)?;
+            Ok(true)
+        }
         Attachment::Overlay { path, lower, layers } => {
             move_to(&stage.writable(lower, layers)?, &ground.directory(path)?)?;
             Ok(true)
@@ -174,5 +180,6 @@ fn explain(attachment: &Attachment) -> String {
             format!("the overlay at {path} (a file system mounted inside the project makes this fail)")
         }
         Attachment::Bind { .. } => format!("the mount at {path}"),
+        Attachment::Private { .. } => format!("a directory of its own at {path}"),
     }
 }

@@ -10,14 +10,27 @@ use crate::{
 
 /// One thing to attach, with the descriptors that the broker sent for it.
 pub enum Attachment {
-    Bind { path: String, read_only: bool, is_file: bool, tree: OwnedFd },
-    Overlay { path: String, lower: OwnedFd, layers: OwnedFd },
+    Bind {
+        path: String,
+        read_only: bool,
+        is_file: bool,
+        tree: OwnedFd,
+    },
+    Overlay {
+        path: String,
+        lower: OwnedFd,
+        layers: OwnedFd,
+    },
+    /// An empty directory of the sandbox's own; nothing came for it.
+    Private {
+        path: String,
+    },
 }
 
 impl Attachment {
     pub fn path(&self) -> &str {
         match self {
-            Attachment::Bind { path, .. } | Attachment::Overlay { path, .. } => path,
+            Attachment::Bind { path, .. } | Attachment::Overlay { path, .. } | Attachment::Private { path } => path,
         }
     }
 }
@@ -78,20 +91,26 @@ pub fn check(seal: &Seal) -> Result<(), SealError> {
 pub fn read(seal: &Seal, descriptors: Vec<OwnedFd>) -> Result<Plan<'_>, SealError> {
     check(seal)?;
     let groups = Groups::read(&seal.syscalls)?;
-    if descriptors.len() != seal.mounts.len() {
-        let (count, want) = (descriptors.len(), seal.mounts.len());
+    let (private, handed_in): (Vec<&Mount>, Vec<&Mount>) =
+        seal.mounts.iter().partition(|mount| mount.kind() == Kind::Private);
+    if descriptors.len() != handed_in.len() {
+        let (count, want) = (descriptors.len(), handed_in.len());
         return Err(Step::Mounts.error(format!("{count} mounts came where {want} were announced")));
     }
-    let mut attachments = pair(&seal.mounts, descriptors)?;
+    let mut attachments = pair(&handed_in, descriptors)?;
+    for mount in private {
+        check_path(&mount.path)?;
+        attachments.push(Attachment::Private { path: mount.path.clone() });
+    }
     attachments.sort_by_key(|attachment| depth(attachment.path()));
     Ok(Plan { seal, attachments, groups })
 }
 
 /// Checks each descriptor against what the daemon meant and joins lower layers with upper ones.
-fn pair(mounts: &[Mount], descriptors: Vec<OwnedFd>) -> Result<Vec<Attachment>, SealError> {
+fn pair(mounts: &[&Mount], descriptors: Vec<OwnedFd>) -> Result<Vec<Attachment>, SealError> {
     let mut attachments = Vec::with_capacity(mounts.len());
     let mut lower: Option<(&str, OwnedFd)> = None;
-    for (mount, tree) in mounts.iter().zip(descriptors) {
+    for (&mount, tree) in mounts.iter().zip(descriptors) {
         check_path(&mount.path)?;
         check_identity(mount, &tree)?;
         let path = mount.path.clone();

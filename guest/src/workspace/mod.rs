@@ -10,6 +10,7 @@ mod journal;
 mod layer;
 mod renames;
 mod scan;
+mod transfer;
 mod undo;
 mod whole;
 
@@ -118,6 +119,8 @@ pub fn run(job: &WorkspaceJob, answers: &mut dyn Answers) -> Result<JobDone, Job
         Some(Job::Undo(options)) => undo::run(&place, options, answers),
         Some(Job::Recover(_)) => carry_out::recover(&place),
         Some(Job::Copy(_)) => whole::copy(&place),
+        Some(Job::Pack(_)) => transfer::pack(&place, answers),
+        Some(Job::Unpack(options)) => transfer::unpack(&place, options, &mut io::stdin().lock()),
         None => Err(JobError::new("INVALID_INPUT", "no job was given")),
     }
 }

@@ -11,14 +11,14 @@ use crate::{
 };
 
 fn unpack(sandbox: &Sandbox, path: &str, archive: &[u8]) -> Result<FileReply, Failure> {
-    let call = UnpackCall { stream: 1, path: path.into(), max_bytes: 1 << 20, max_files: 100 };
+    let call = UnpackCall { stream: 1, path: path.into(), max_bytes: 1 << 20, max_files: 100, any_links: false };
     // In pieces of an odd size, so that no block comes whole.
     let pieces: Vec<&[u8]> = archive.chunks(301).collect();
     sandbox.converse(Call::Unpack(call), &pieces).answer()
 }
 
 fn pack(sandbox: &Sandbox, path: &str) -> Vec<u8> {
-    let packed = sandbox.converse(Call::Pack(PackCall { stream: 1, path: path.into() }), &[]);
+    let packed = sandbox.converse(Call::Pack(PackCall { stream: 1, path: path.into(), ..Default::default() }), &[]);
     assert!(packed.is_ended && packed.failed.is_none(), "{:?}", packed.failed);
     packed.output
 }
@@ -268,7 +268,7 @@ fn one_file_is_packed_by_its_name_and_what_is_special_is_left_out() {
 fn a_tree_that_is_too_deep_is_not_packed_halfway() {
     let sandbox = Sandbox::new(false);
     fs::create_dir_all(sandbox.join(&"d/".repeat(200))).unwrap();
-    let packed = sandbox.converse(Call::Pack(PackCall { stream: 1, path: "/".into() }), &[]);
+    let packed = sandbox.converse(Call::Pack(PackCall { stream: 1, path: "/".into(), ..Default::default() }), &[]);
     assert_eq!((packed.failed.unwrap().code.as_str(), packed.is_ended), ("TOO_LARGE", false));
 }
 
@@ -314,4 +314,26 @@ fn the_reader_survives_any_bytes() {
         }
         assert!(content <= bytes.len());
     }
+}
+
+#[test]
+fn single_members_are_packed_by_name_and_never_through_a_link() {
+    both(|sandbox| {
+        sandbox.put("p/d/f", "content");
+        sandbox.put("hidden", "hidden");
+        symlink("..", sandbox.join("p/up")).unwrap();
+        let packed = |only: &[&str]| {
+            let only = only.iter().map(|name| name.as_bytes().to_vec()).collect();
+            sandbox.converse(Call::Pack(PackCall { stream: 1, path: "/p".into(), only }), &[])
+        };
+        let whole = packed(&["d", "d/f", "gone", "d/f/x"]);
+        assert!(whole.is_ended && whole.failed.is_none());
+        unpack(sandbox, "/copy", &whole.output).unwrap();
+        assert_eq!(sandbox.text("copy/d/f"), "content");
+        let through = packed(&["up", "up/hidden"]);
+        assert!(through.is_ended && !through.output.windows(6).any(|window| window == b"hidden"));
+        for name in ["../hidden", "/hidden", ""] {
+            assert_eq!(packed(&[name]).failed.unwrap().code, "INVALID_PATH");
+        }
+    });
 }

@@ -34,7 +34,10 @@ fn fifos_sockets_and_devices_are_refused_without_waiting() {
         for path in paths {
             assert_eq!(code(read(sandbox, path)), "NOT_A_FILE", "{path}");
             assert_eq!(code(write(sandbox, path)), "NOT_A_FILE", "{path}");
-            assert_eq!(code(sandbox.call(Call::Pack(PackCall { stream: 1, path: path.into() }))), "NOT_A_FILE");
+            assert_eq!(
+                code(sandbox.call(Call::Pack(PackCall { stream: 1, path: path.into(), ..Default::default() }))),
+                "NOT_A_FILE"
+            );
         }
         assert!(sandbox.names().len() >= 3);
     });

@@ -81,14 +81,16 @@ fn archives_neither_take_from_outside_nor_land_there() {
     both(|sandbox| {
         let before = outside(sandbox);
         sandbox.put("source/sub/secret", "inside");
-        let archive = sandbox.converse(Call::Pack(PackCall { stream: 1, path: "/source".into() }), &[]).output;
+        let archive = sandbox
+            .converse(Call::Pack(PackCall { stream: 1, path: "/source".into(), ..Default::default() }), &[])
+            .output;
         while_swapping(sandbox, &targets(sandbox)[0], |round| {
             if round % 10 != 0 {
                 return;
             }
-            let call = UnpackCall { stream: 1, path: "/swap".into(), max_bytes: 0, max_files: 0 };
+            let call = UnpackCall { stream: 1, path: "/swap".into(), max_bytes: 0, max_files: 0, any_links: false };
             let _ = sandbox.converse(Call::Unpack(call), &[&archive]);
-            let call = PackCall { stream: 1, path: "/swap".into() };
+            let call = PackCall { stream: 1, path: "/swap".into(), ..Default::default() };
             let packed = sandbox.converse(Call::Pack(call), &[]).output;
             assert!(!packed.windows(7).any(|window| window == b"outside"));
         });

@@ -19,7 +19,7 @@ use stage::Stage;
 
 pub fn unpack(root: &Root, call: &UnpackCall, talk: &mut Talk<'_>) -> Result<(), Stop> {
     let path = SandboxPath::parse(&call.path)?;
-    let mut stage = Stage::new(root, &path, call.max_bytes, call.max_files)?;
+    let mut stage = Stage::new(root, &path, call)?;
     let mut reader = Reader::default();
     while let Some(piece) = talk.channel.receive()? {
         reader.take(&piece, &mut |event| stage.take(event)).map_err(|Refusal(failure)| failure)?;

@@ -24,7 +24,7 @@ use crate::{
         temporary,
         write::write_all,
     },
-    proto::link::Failure,
+    proto::link::{Failure, UnpackCall},
 };
 
 /// When the caller names no bound: the stage remembers every directory.
@@ -51,6 +51,7 @@ pub struct Stage<'a> {
     current: Option<(OwnedFd, Member)>,
     /// The directory of the last member; the next one is mostly in the same.
     parent: Option<(Vec<u8>, OwnedFd)>,
+    any_links: bool,
     max_bytes: u64,
     max_files: u64,
     pub files: u64,
@@ -58,7 +59,7 @@ pub struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    pub fn new(root: &'a Root, path: &SandboxPath, max_bytes: u64, max_files: u64) -> Result<Self, Failure> {
+    pub fn new(root: &'a Root, path: &SandboxPath, call: &UnpackCall) -> Result<Self, Failure> {
         let base = nearest(root, path)?;
         let name = temporary::name();
         mkdirat(&base, name.as_slice(), Mode::RWXU).at(path)?;
@@ -71,8 +72,9 @@ impl<'a> Stage<'a> {
             directories: HashMap::new(),
             current: None,
             parent: None,
-            max_bytes: if max_bytes == 0 { u64::MAX } else { max_bytes },
-            max_files: if max_files == 0 { DEFAULT_MAX_FILES } else { max_files },
+            any_links: call.any_links,
+            max_bytes: if call.max_bytes == 0 { u64::MAX } else { call.max_bytes },
+            max_files: if call.max_files == 0 { DEFAULT_MAX_FILES } else { call.max_files },
             files: 0,
             bytes: 0,
         })
@@ -117,9 +119,12 @@ impl<'a> Stage<'a> {
         if member.kind == Kind::HardLink {
             return self.link(parent, name, &clean(&member.target)?);
         }
+        let any_links = self.any_links;
         let directory = self.open_parent(parent)?;
         if member.kind == Kind::Symlink {
-            check_target(&path, &member.target)?;
+            if !any_links {
+                check_target(&path, &member.target)?;
+            }
             symlinkat(member.target.as_slice(), directory, name).map_err(occurs_twice)?;
             let times = times(member.modified);
             return Ok(utimensat(directory, name, &times, AtFlags::SYMLINK_NOFOLLOW).at(ARCHIVE)?);

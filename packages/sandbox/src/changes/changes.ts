@@ -38,6 +38,9 @@ export interface Layer {
   gid: number;
 }
 
+/** What filling one takes. */
+export type CopiedLayer = Pick<Layer, "guest" | "projectDir" | "dir">;
+
 export type ChangeInit = MessageInitShape<typeof WorkspaceChangeSchema>;
 export type AppliedInit = MessageInitShape<typeof AppliedFileSchema>;
 
@@ -162,14 +165,29 @@ async function* completed(
 }
 
 /** Fills a layer with a copy of the project. */
-export async function copyProject(layer: Pick<Layer, "guest" | "projectDir" | "dir">): Promise<void> {
+export async function copyProject(layer: CopiedLayer): Promise<void> {
   const job = { case: "copy" as const, value: {} };
-  for await (const _ of runJob(layer.guest, {
-    lower: layer.projectDir,
-    layer: layer.dir,
-    isCopy: true,
-    job,
-  }));
+  for await (const _ of runJob(layer.guest, copyJob(layer, job)));
+}
+
+/** A layer's copy of the project as a tar stream. */
+export async function* packLayer(layer: CopiedLayer): AsyncGenerator<Uint8Array> {
+  const job = { case: "pack" as const, value: {} };
+  for await (const item of runJob(layer.guest, copyJob(layer, job))) if ("data" in item) yield item.data;
+}
+
+/** Brings a copy up to date: removes names, then unpacks a tar stream, whole or not at all. */
+export async function unpackLayer(
+  layer: CopiedLayer,
+  options: { remove: Uint8Array[]; maxBytes: bigint; maxFiles: bigint },
+  content: AsyncIterable<Uint8Array>,
+): Promise<void> {
+  const job = { case: "unpack" as const, value: options };
+  for await (const _ of runJob(layer.guest, copyJob(layer, job), content));
+}
+
+function copyJob(layer: CopiedLayer, job: JobInit["job"]): JobInit {
+  return { lower: layer.projectDir, layer: layer.dir, isCopy: true, job } as JobInit;
 }
 
 async function* scan(

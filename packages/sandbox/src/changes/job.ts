@@ -1,6 +1,8 @@
 // Runs `caisson-guest workspace`, which reads layers and applies them: Node has no extended attributes, and meets
 // files that it may not read.
 import { spawn } from "node:child_process";
+import { once } from "node:events";
+import type { Writable } from "node:stream";
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { CaissonError, isErrorCode } from "@caisson/contract";
 import {
@@ -13,27 +15,41 @@ import {
 } from "@caisson/contract/keeper";
 
 export type JobInit = MessageInitShape<typeof JobSchema>;
-export type JobItem = { change: LayerChange } | { outcome: ApplyOutcome } | { done: JobDone };
+export type JobItem =
+  | { change: LayerChange }
+  | { outcome: ApplyOutcome }
+  | { data: Uint8Array }
+  | { done: JobDone };
 
 /** A message holds one change with the contents of at most two files. */
 const maxMessage = 64 << 20;
 
-/** Runs a job and yields what it finds; the last item is `done`. */
-export async function* runJob(guest: string, job: JobInit): AsyncGenerator<JobItem> {
+/** Runs a job and yields what it finds; the last item is `done`. `input` follows the job. */
+export async function* runJob(
+  guest: string,
+  job: JobInit,
+  input?: AsyncIterable<Uint8Array>,
+): AsyncGenerator<JobItem> {
   const child = spawn(guest, ["workspace"], { stdio: ["pipe", "pipe", "ignore"], env: {} });
   const failed = new Promise<never>((_, reject) => {
     child.once("error", (error) =>
       reject(new CaissonError("INTERNAL", "the workspace helper did not start", { cause: error })),
     );
   });
-  failed.catch(() => {});
+  let rejectFeeding: (error: unknown) => void = () => {};
+  const feeding = new Promise<never>((_, reject) => {
+    rejectFeeding = reject;
+  });
+  for (const promise of [failed, feeding]) promise.catch(() => {});
   try {
     const bytes = toBinary(WorkspaceJobSchema, create(WorkspaceJobSchema, job));
     child.stdin.on("error", () => {});
-    child.stdin.end(Buffer.concat([lengthOf(bytes), bytes]));
+    const head = Buffer.concat([lengthOf(bytes), bytes]);
+    if (input) feed(child.stdin, head, input).catch(rejectFeeding);
+    else child.stdin.end(head);
     const messages = readMessages(child.stdout);
     while (true) {
-      const next = await Promise.race([messages.next(), failed]);
+      const next = await Promise.race([messages.next(), failed, feeding]);
       if (next.done) throw new CaissonError("INTERNAL", "the workspace helper ended before its answer");
       const { message } = fromBinary(WorkspaceMessageSchema, next.value);
       switch (message.case) {
@@ -42,6 +58,9 @@ export async function* runJob(guest: string, job: JobInit): AsyncGenerator<JobIt
           break;
         case "outcome":
           yield { outcome: message.value };
+          break;
+        case "data":
+          yield { data: message.value };
           break;
         case "done":
           yield { done: message.value };
@@ -55,6 +74,16 @@ export async function* runJob(guest: string, job: JobInit): AsyncGenerator<JobIt
   } finally {
     child.kill("SIGKILL");
   }
+}
+
+/** A source that fails ends the job without an end of its input: what came is not taken for the whole. */
+async function feed(stdin: Writable, head: Buffer, input: AsyncIterable<Uint8Array>): Promise<void> {
+  stdin.write(head);
+  for await (const piece of input) {
+    if (stdin.destroyed) return;
+    if (!stdin.write(piece)) await once(stdin, "drain").catch(() => {});
+  }
+  stdin.end();
 }
 
 function lengthOf(bytes: Uint8Array): Buffer {

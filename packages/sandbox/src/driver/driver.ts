@@ -19,7 +19,40 @@ export interface LaunchSpec {
   dir: string;
   /** Files named cgroup.procs to join, from the limits layer. */
   cgroups: string[];
+  /** What of the host shows beside the image; only for drivers that have `binds` and not `mounts`. */
+  shown?: Shown;
 }
+
+/** Parts of the host that a sandbox shows from its launch on, read-only, at their own paths. */
+export interface Shown {
+  /** Files and directories. */
+  readonly binds: readonly string[];
+  /** What lies in them and must not be read. */
+  readonly covers: readonly string[];
+}
+
+export const nothingShown: Shown = { binds: [], covers: [] };
+
+/**
+ * What a driver can do beyond running commands.
+ * - `mounts`: takes mounts as descriptors after the launch (`attach`). Without it a project is sent over the link and
+ *   unpacked inside, and what was changed is fetched the same way (`engine/transfer`).
+ * - `overlay`: a project's own directory can be the lower layer of an overlay.
+ * - `binds`: shows parts of the host that are known at the launch.
+ * - `images`: images other than `host`, by name.
+ * - `pause`, `snapshot`, `fork`, `memory`: holds still, keeps its files, makes twins, keeps its memory too.
+ * - `emulated`: its wall is a program that plays a machine; never the strongest.
+ */
+export type Capability =
+  | "mounts"
+  | "overlay"
+  | "binds"
+  | "images"
+  | "pause"
+  | "snapshot"
+  | "fork"
+  | "memory"
+  | "emulated";
 
 /** What survives the daemon: enough to find the sandbox again. Kept as JSON in the store. */
 export interface LaunchRecord {
@@ -41,7 +74,7 @@ export interface Launched {
   kill(): Promise<void>;
   /** Resolves when the sandbox's outer process is gone, with a sentence. */
   readonly ended: Promise<string>;
-  /** Hands in mounts as descriptors; resolves with what was handed in. */
+  /** Hands in mounts as descriptors; resolves with what was handed in. Only called where the driver has `mounts`. */
   attach(sources: MountSource[]): Promise<Attachment[]>;
   /** What the driver itself enforces: namespaces, root, network, by what means. */
   mechanisms(): Mechanism[];
@@ -66,8 +99,7 @@ export interface Attachment {
 export interface Driver {
   readonly name: string;
   readonly tier: Tier;
-  /** What it can do beyond running commands: `snapshot`, `fork`, `pause`, `overlay`. */
-  readonly capabilities: readonly string[];
+  readonly capabilities: readonly Capability[];
   probe(): Promise<Probe>;
   launch(spec: LaunchSpec): Promise<Launched>;
   /** Finds a sandbox that an earlier daemon started; undefined if it is gone. */

@@ -8,6 +8,7 @@ import type { EngineChanges } from "./engine.ts";
 import { livingBox, sandboxRecord } from "./find.ts";
 import { hasChanges, layerName } from "./layer.ts";
 import type { SandboxRecord } from "./records.ts";
+import { fetchChanges } from "./transfer/pull.ts";
 
 /** What sandboxes changed: seen, applied, taken back, thrown away. One of these at a time per project. */
 export function engineChanges(context: EngineContext): EngineChanges {
@@ -25,12 +26,14 @@ export function engineChanges(context: EngineContext): EngineChanges {
   return {
     async *list(sandboxId, options) {
       const record = changedRecord(context, sandboxId);
+      await fetchChanges(context, record);
       if (await hasChanges(dirOf(context, record)))
         yield* listChanges(await layerOf(context, record), options);
     },
     async apply(sandboxId, options, call) {
       const record = changedRecord(context, sandboxId);
       return inTurn(record, async () => {
+        await fetchChanges(context, record);
         if (!(await hasChanges(dirOf(context, record)))) return { applyId: "", files: [] };
         const applied = await applyChanges(await layerOf(context, record), options);
         if (options.dryRun) return applied;

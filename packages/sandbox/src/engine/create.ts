@@ -7,6 +7,7 @@ import {
   type Surroundings,
 } from "@caisson/contract";
 import { chooseDriver } from "../driver/choose.ts";
+import type { Kind } from "../pool/entry.ts";
 import { newSandboxId } from "../pool/sandbox-id.ts";
 import { Box } from "./box.ts";
 import type { EngineContext } from "./context.ts";
@@ -16,6 +17,7 @@ import { newRecord } from "./new-record.ts";
 import type { Taken } from "./parts.ts";
 import { type PlanningParts, planSandbox, type SandboxPlan } from "./spec.ts";
 import { messageOf, register, type StartRequest, startBox, startError, unregister } from "./start-box.ts";
+import { shownOf } from "./toolchains.ts";
 import { resolveWorkspace } from "./workspace.ts";
 
 export interface CreateRequest extends StartRequest {
@@ -112,7 +114,7 @@ export async function startQueued(
   if (box.ending) throw box.notReady();
   let taken: Taken;
   try {
-    taken = await context.parts.pool.take({ driver: plan.driver.name, image: plan.spec.image || "host" });
+    taken = await context.parts.pool.take(kindOf(plan));
   } catch (error) {
     await endBox(context, box, "start_failed", messageOf(error), actor);
     throw startError(error);
@@ -122,9 +124,16 @@ export async function startQueued(
   await startBox(context, box, plan, taken, { ...request, remember: () => [] }, actor);
 }
 
+/** Which of the pool's sandboxes will do. */
+function kindOf({ driver, spec, toolchains, workspace }: SandboxPlan): Kind {
+  const kind = { driver: driver.name, image: spec.image || "host" };
+  if (driver.capabilities.includes("mounts")) return kind;
+  return { ...kind, shown: shownOf(toolchains, workspace) };
+}
+
 async function takeOrRelease(context: EngineContext, plan: SandboxPlan, release: () => void): Promise<Taken> {
   try {
-    return await context.parts.pool.take({ driver: plan.driver.name, image: plan.spec.image || "host" });
+    return await context.parts.pool.take(kindOf(plan));
   } catch (error) {
     release();
     throw startError(error);

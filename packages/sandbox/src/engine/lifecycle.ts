@@ -5,6 +5,7 @@ import { cleanUp } from "./clean-up.ts";
 import type { EngineContext } from "./context.ts";
 import type { Proc } from "./process/proc.ts";
 import { type ExitRecord, kinds } from "./records.ts";
+import { fetchLast } from "./transfer/pull.ts";
 
 /**
  * Ends a sandbox, once, whoever asks first; resolves when it is gone and that is on disk, or when the disk
@@ -33,6 +34,7 @@ async function end(
   record.endReason = reason;
   record.endMessage = message;
   box.unwatch?.();
+  await fetchLast(context, box, reason);
   box.guest?.close();
   try {
     await box.launched?.kill();

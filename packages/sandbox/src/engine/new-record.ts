@@ -23,7 +23,7 @@ export function newRecord(
     driver: plan.driver.name,
     profile: plan.profile.name,
     image: plan.spec.image || "host",
-    workspace: { dir: plan.workspace.dir, mode: plan.workspace.mode },
+    workspace: workspaceOf(plan),
     workdir: plan.workspace.dir || inside.home,
     labels: plan.spec.labels,
     agent: plan.spec.agent,
@@ -42,6 +42,10 @@ export function newRecord(
     launch: undefined,
     bootId: context.bootId,
   };
+}
+
+function workspaceOf({ workspace: { dir, mode, transferred } }: SandboxPlan): SandboxRecord["workspace"] {
+  return transferred ? { dir, mode, transferred } : { dir, mode };
 }
 
 /** For the trail: what was asked for, without variables, which may hold secrets. */

@@ -31,7 +31,8 @@ export interface SandboxRecord {
   driver: string;
   profile: string;
   image: string;
-  workspace: { dir: string; mode: WorkspaceMode };
+  /** `transferred`: it travels over the link instead of being mounted. */
+  workspace: { dir: string; mode: WorkspaceMode; transferred?: boolean };
   workdir: string;
   labels: Record<string, string>;
   agent: string;

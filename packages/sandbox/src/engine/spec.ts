@@ -26,7 +26,7 @@ import {
 } from "../profiles/index.ts";
 import type { ToolchainSet } from "../toolchains/index.ts";
 import type { SpecInit } from "./engine.ts";
-import { type ResolvedWorkspace, resolveWorkspace } from "./workspace.ts";
+import { fitWorkspace, type ResolvedWorkspace, resolveWorkspace } from "./workspace.ts";
 
 /** A spec with everything decided that can be decided before a sandbox is there. */
 export interface SandboxPlan {
@@ -80,12 +80,17 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
     profile,
     limits,
     limitMechanisms,
-    workspace,
-    toolchains,
+    workspace: fitWorkspace(workspace, driver),
+    toolchains: canShow(driver) ? toolchains : undefined,
     syscalls: [...new Set([...profile.syscalls, ...spec.syscalls])],
     idleTtlS: spec.idleTtlS || rules.times.idle_ttl_s,
     maxAgeS: spec.maxAgeS || rules.times.max_age_s,
   };
+}
+
+/** A machine of its own shows nothing of the host. */
+function canShow({ capabilities }: Driver): boolean {
+  return capabilities.includes("mounts") || capabilities.includes("binds");
 }
 
 /** A rule's profile holds for its kind of agent; a request may name the same one, not another. */

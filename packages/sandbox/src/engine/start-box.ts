@@ -13,6 +13,7 @@ import type { Taken } from "./parts.ts";
 import { sealOf } from "./seal.ts";
 import type { SandboxPlan } from "./spec.ts";
 import { toolchainMounts } from "./toolchains.ts";
+import { pushProject } from "./transfer/push.ts";
 import { watchBox } from "./watch.ts";
 import { fillLayer, workspaceMounts } from "./workspace.ts";
 
@@ -55,13 +56,15 @@ export async function startBox(
       await fillLayer(plan.workspace, taken.dir, context.parts.guest);
     const mapOwner = launched.record.uid !== process.getuid?.();
     const project = workspaceMounts(plan.workspace, taken.dir, mapOwner);
-    const tools = toolchainMounts(plan.toolchains, plan.workspace, mapOwner);
+    const takesMounts = plan.driver.capabilities.includes("mounts");
+    const tools = toolchainMounts(takesMounts ? plan.toolchains : undefined, plan.workspace, mapOwner);
     const sources = [...project.sources, ...tools.sources];
     const mounts = [...project.mounts, ...tools.mounts];
     // What takes longest is asked for first. The janitor knows the sandbox since its launch, whatever enters it.
     const attached = sources.length > 0 ? launched.attach(sources) : Promise.resolve([]);
     const sealed = guest.seal(sealOf(box, plan, mounts));
-    request.sealing?.(box);
+    // What is sent in has to be there before the first command is.
+    if (!plan.workspace.transferred) request.sealing?.(box);
     // Synced together with its being ready: until then a sync would only hold up the file system that the project's
     // writable layer is being made on.
     const starting = context.commit(
@@ -71,6 +74,10 @@ export async function startBox(
     );
     starting.catch(() => {});
     await bothDone(attached, sealedOrEnded(sealed, launched.ended));
+    if (plan.workspace.transferred) {
+      await pushProject(context, box, guest);
+      request.sealing?.(box);
+    }
     await becomeReady(context, box, plan, await sealed, { ...request, actor });
     await starting;
   } catch (error) {

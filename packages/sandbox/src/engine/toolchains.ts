@@ -2,6 +2,7 @@ import { realpathSync, statSync } from "node:fs";
 import { create } from "@bufbuild/protobuf";
 import { type Mechanism, MechanismSchema, MechanismState } from "@caisson/contract";
 import { Mount_Kind } from "@caisson/contract/link";
+import type { Shown } from "../driver/driver.ts";
 import { canMapOwners, type ToolchainSet } from "../toolchains/index.ts";
 import type { MountPlan, ResolvedWorkspace } from "./workspace.ts";
 
@@ -29,6 +30,12 @@ export function toolchainMounts(
     })),
     mounts: found.map(({ place }) => ({ ...place, kind: Mount_Kind.BIND, readOnly: true })),
   };
+}
+
+/** The same for drivers that can only show what is known at the launch. */
+export function shownOf(toolchains: ToolchainSet | undefined, workspace: ResolvedWorkspace): Shown {
+  const binds = (toolchains?.binds ?? []).filter((path) => !isInside(path, workspace.dir));
+  return { binds: binds.sort(), covers: coveredConfigs(toolchains, workspace).sort() };
 }
 
 /** Files inside of toolchains that no command may read. */

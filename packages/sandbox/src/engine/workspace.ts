@@ -5,13 +5,17 @@ import { join } from "node:path";
 import { CaissonError, checkPath, type Workspace, WorkspaceMode } from "@caisson/contract";
 import { Mount_Kind } from "@caisson/contract/link";
 import { copyProject } from "../changes/index.ts";
-import type { MountSource } from "../driver/driver.ts";
+import type { Driver, MountSource } from "../driver/driver.ts";
 import type { SealInit } from "../link/guest.ts";
 import { layerName } from "./layer.ts";
 
 export interface ResolvedWorkspace {
   dir: string;
   mode: WorkspaceMode;
+  /** The caller named the mode; otherwise the driver may choose another one. */
+  chosen: boolean;
+  /** It travels over the link instead of being mounted. */
+  transferred: boolean;
   /** What the directory was when it was looked at; the guest compares. */
   stats: BigIntStats | undefined;
 }
@@ -44,7 +48,7 @@ export async function resolveWorkspace(
   workspace: Workspace | undefined,
   home: string,
 ): Promise<ResolvedWorkspace> {
-  const none = { dir: "", mode: WorkspaceMode.NONE, stats: undefined };
+  const none = { dir: "", mode: WorkspaceMode.NONE, chosen: true, transferred: false, stats: undefined };
   if (!workspace) return none;
   if (workspace.mode === WorkspaceMode.NONE || (!workspace.mode && workspace.dir === "")) {
     if (workspace.dir !== "")
@@ -53,7 +57,18 @@ export async function resolveWorkspace(
   }
   const { dir, stats } = await realDirectory(workspace.dir);
   checkPlace(dir, home, homedir());
-  return { dir, mode: workspace.mode || WorkspaceMode.OVERLAY, stats };
+  const chosen = workspace.mode !== WorkspaceMode.UNSPECIFIED;
+  return { dir, mode: workspace.mode || WorkspaceMode.OVERLAY, chosen, transferred: false, stats };
+}
+
+/** What a driver can do with a workspace: one that takes no mounts gets a copy over the link, and nothing else. */
+export function fitWorkspace(workspace: ResolvedWorkspace, driver: Driver): ResolvedWorkspace {
+  if (workspace.mode === WorkspaceMode.NONE || driver.capabilities.includes("mounts")) return workspace;
+  if (workspace.chosen && workspace.mode !== WorkspaceMode.COPY) {
+    const mode = workspace.mode === WorkspaceMode.BIND ? "bind" : "overlay";
+    throw refused("mode", `the driver ${driver.name} cannot attach a project as ${mode}; use copy`);
+  }
+  return { ...workspace, mode: WorkspaceMode.COPY, transferred: true };
 }
 
 async function realDirectory(path: string): Promise<{ dir: string; stats: BigIntStats }> {
@@ -105,6 +120,9 @@ export async function fillLayer(workspace: ResolvedWorkspace, dir: string, guest
 export function workspaceMounts(workspace: ResolvedWorkspace, dir: string, mapOwner: boolean): MountPlan {
   const { stats } = workspace;
   if (!stats) return { sources: [], mounts: [] };
+  if (workspace.transferred) {
+    return { sources: [], mounts: [{ path: workspace.dir, kind: Mount_Kind.PRIVATE }] };
+  }
   const place = { path: workspace.dir, device: stats.dev, inode: stats.ino, isFile: false };
   const project: MountSource = { path: workspace.dir, readOnly: true, mapOwner, refuseNested: true };
   if (workspace.mode === WorkspaceMode.BIND) {

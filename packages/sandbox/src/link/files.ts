@@ -47,9 +47,9 @@ export class LinkedFiles implements GuestFiles {
     return { entry: entryOf(reply, content), content: map(content, signal, (piece) => piece) };
   }
 
-  async pack(path: string, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
+  async pack(path: string, signal: AbortSignal, only: Uint8Array[] = []): Promise<AsyncIterable<Uint8Array>> {
     const stream = this.#processes.takeStream();
-    const call: FileCallInit = { case: "pack", value: { stream, path } };
+    const call: FileCallInit = { case: "pack", value: { stream, path, only } };
     const { content } = await this.#download(call, { stream, records: false }, signal);
     return map(content, signal, (piece) => piece);
   }
@@ -86,7 +86,7 @@ export class LinkedFiles implements GuestFiles {
 
   async unpack(
     path: string,
-    limits: { maxBytes: bigint; maxFiles: bigint },
+    limits: { maxBytes: bigint; maxFiles: bigint; anyLinks?: boolean },
     content: AsyncIterable<Uint8Array>,
     signal: AbortSignal,
   ): Promise<{ files: bigint; bytes: bigint }> {

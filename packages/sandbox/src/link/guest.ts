@@ -102,9 +102,11 @@ export interface GuestFiles {
   watch(path: string, recursive: boolean, signal: AbortSignal): AsyncIterable<Change | undefined>;
   unpack(
     path: string,
-    limits: { maxBytes: bigint; maxFiles: bigint },
+    /** `anyLinks`: links may lead anywhere; they are never followed. */
+    limits: { maxBytes: bigint; maxFiles: bigint; anyLinks?: boolean },
     content: AsyncIterable<Uint8Array>,
     signal: AbortSignal,
   ): Promise<{ files: bigint; bytes: bigint }>;
-  pack(path: string, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>>;
+  /** `only`: these names below the directory, each by itself; what is not there is left out. */
+  pack(path: string, signal: AbortSignal, only?: Uint8Array[]): Promise<AsyncIterable<Uint8Array>>;
 }

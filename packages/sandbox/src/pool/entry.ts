@@ -1,5 +1,5 @@
 import { CaissonError } from "@caisson/contract";
-import type { Driver, Launched, LaunchRecord } from "../driver/driver.ts";
+import { type Driver, type Launched, type LaunchRecord, nothingShown, type Shown } from "../driver/driver.ts";
 import type { Guest } from "../link/guest.ts";
 import type { OpenOptions } from "../link/options.ts";
 
@@ -9,6 +9,17 @@ export interface Kind {
   readonly driver: string;
   /** `host`. */
   readonly image: string;
+  /** What of the host shows from the launch on; nothing where it is handed in later. */
+  readonly shown?: Shown;
+}
+
+/** Do sandboxes of one kind do for the other? */
+export function sameKind(one: Kind, other: Kind): boolean {
+  return keyOf(one) === keyOf(other);
+}
+
+function keyOf({ driver, image, shown = nothingShown }: Kind): string {
+  return JSON.stringify([driver, image, shown.binds, shown.covers]);
 }
 
 /** A launched, unsealed sandbox whose link is open. */
@@ -48,7 +59,13 @@ export async function launchEntry(
   let launched: Launched | undefined;
   try {
     const { dir, cgroups } = await hooks.prepare(sandboxId, kind);
-    launched = await driver.launch({ sandboxId, image: kind.image, dir, cgroups });
+    launched = await driver.launch({
+      sandboxId,
+      image: kind.image,
+      dir,
+      cgroups,
+      ...(kind.shown ? { shown: kind.shown } : {}),
+    });
     const { connect, ended, record } = launched;
     const options: OpenOptions = hooks.build === undefined ? { ended } : { ended, build: hooks.build };
     const opening = hooks.openGuest(() => connect.call(launched), options);

@@ -2,7 +2,7 @@ import { CaissonError } from "@caisson/contract";
 import type { Launched } from "../driver/driver.ts";
 import type { Guest } from "../link/guest.ts";
 import { openGuest } from "../link/open.ts";
-import { discardEntry, type Entry, type Kind, type LaunchHooks, launchEntry } from "./entry.ts";
+import { discardEntry, type Entry, type Kind, type LaunchHooks, launchEntry, sameKind } from "./entry.ts";
 import { Gate } from "./gate.ts";
 import { hostMounts } from "./host-mounts.ts";
 import { newSandboxId } from "./sandbox-id.ts";
@@ -116,9 +116,7 @@ export class Pool {
   }
 
   #shelf(kind: Kind): Shelf {
-    const known = this.#shelves.find(
-      ({ kind: { driver, image } }) => driver === kind.driver && image === kind.image,
-    );
+    const known = this.#shelves.find((shelf) => sameKind(shelf.kind, kind));
     if (known) return known;
     const shelf = new Shelf(kind, performance.now());
     this.#shelves.push(shelf);

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file caisson/keeper/v1/workspace.proto.
  */
 export const file_caisson_keeper_v1_workspace: GenFile = /*@__PURE__*/
-  fileDesc("CiFjYWlzc29uL2tlZXBlci92MS93b3Jrc3BhY2UucHJvdG8SEWNhaXNzb24ua2VlcGVyLnYxIqgCCgxXb3Jrc3BhY2VKb2ISDQoFbG93ZXIYASABKAkSDQoFbGF5ZXIYAiABKAkSKgoEc2NhbhgDIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLlNjYW5Kb2JIABIsCgVhcHBseRgEIAEoCzIbLmNhaXNzb24ua2VlcGVyLnYxLkFwcGx5Sm9iSAASKgoEdW5kbxgFIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLlVuZG9Kb2JIABIwCgdyZWNvdmVyGAYgASgLMh0uY2Fpc3Nvbi5rZWVwZXIudjEuUmVjb3ZlckpvYkgAEioKBGNvcHkYByABKAsyGi5jYWlzc29uLmtlZXBlci52MS5Db3B5Sm9iSAASDwoHaXNfY29weRgIIAEoCEIFCgNqb2Ii5AEKEFdvcmtzcGFjZU1lc3NhZ2USMAoGY2hhbmdlGAEgASgLMh4uY2Fpc3Nvbi5rZWVwZXIudjEuTGF5ZXJDaGFuZ2VIABIyCgdvdXRjb21lGAIgASgLMh8uY2Fpc3Nvbi5rZWVwZXIudjEuQXBwbHlPdXRjb21lSAASKgoEZG9uZRgDIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLkpvYkRvbmVIABIzCgdmYWlsdXJlGAQgASgLMiAuY2Fpc3Nvbi5rZWVwZXIudjEuS2VlcGVyRmFpbHVyZUgAQgkKB21lc3NhZ2UiKgoHSm9iRG9uZRIQCghhcHBseV9pZBgBIAEoCRINCgVjb3VudBgCIAEoBCJhCgdTY2FuSm9iEhUKDWNvbnRlbnRfYnl0ZXMYASABKAQSDwoHcmVuYW1lcxgCIAEoCBIWCg5hdHRhY2hlZF9hdF9ucxgDIAEoAxIWCg5jb25mbGljdHNfb25seRgEIAEoCCKsAQoKTGF5ZXJTdGF0ZRIuCgR0eXBlGAEgASgOMiAuY2Fpc3Nvbi5rZWVwZXIudjEuTGF5ZXJGaWxlVHlwZRIMCgRtb2RlGAIgASgNEgwKBHNpemUYAyABKAQSDgoGdGFyZ2V0GAQgASgMEhAKCG10aW1lX25zGAUgASgDEhQKB2NvbnRlbnQYBiABKAxIAIgBARIOCgZiaW5hcnkYByABKAhCCgoIX2NvbnRlbnQixQEKC0xheWVyQ2hhbmdlEgwKBHBhdGgYASABKAwSMAoEa2luZBgCIAEoDjIiLmNhaXNzb24ua2VlcGVyLnYxLkxheWVyQ2hhbmdlS2luZBIMCgRmcm9tGAMgASgMEioKA29sZBgEIAEoCzIdLmNhaXNzb24ua2VlcGVyLnYxLkxheWVyU3RhdGUSKgoDbmV3GAUgASgLMh0uY2Fpc3Nvbi5rZWVwZXIudjEuTGF5ZXJTdGF0ZRIQCghjb25mbGljdBgGIAEoCCKMAQoIQXBwbHlKb2ISKwoFaXRlbXMYASADKAsyHC5jYWlzc29uLmtlZXBlci52MS5BcHBseUl0ZW0SFgoOYXR0YWNoZWRfYXRfbnMYAiABKAMSDwoHZHJ5X3J1bhgDIAEoCBIQCghhcHBseV9pZBgEIAEoCRILCgN1aWQYBSABKA0SCwoDZ2lkGAYgASgNIpYBCglBcHBseUl0ZW0SDAoEcGF0aBgBIAEoDBIUCgdjb250ZW50GAIgASgMSACIAQESDQoFZm9yY2UYAyABKAgSDAoEZnJvbRgEIAEoDBIzCgR0eXBlGAUgASgOMiAuY2Fpc3Nvbi5rZWVwZXIudjEuTGF5ZXJGaWxlVHlwZUgBiAEBQgoKCF9jb250ZW50QgcKBV90eXBlIlwKDEFwcGx5T3V0Y29tZRIMCgRwYXRoGAEgASgMEi4KBnJlc3VsdBgCIAEoDjIeLmNhaXNzb24ua2VlcGVyLnYxLkFwcGx5UmVzdWx0Eg4KBnJlYXNvbhgDIAEoCSI7CgdVbmRvSm9iEhAKCGFwcGx5X2lkGAEgASgJEg8KB2RyeV9ydW4YAiABKAgSDQoFZm9yY2UYAyADKAwiDAoKUmVjb3ZlckpvYiIJCgdDb3B5Sm9iKssBCg9MYXllckNoYW5nZUtpbmQSIQodTEFZRVJfQ0hBTkdFX0tJTkRfVU5TUEVDSUZJRUQQABIbChdMQVlFUl9DSEFOR0VfS0lORF9BRERFRBABEh4KGkxBWUVSX0NIQU5HRV9LSU5EX01PRElGSUVEEAISHQoZTEFZRVJfQ0hBTkdFX0tJTkRfREVMRVRFRBADEh0KGUxBWUVSX0NIQU5HRV9LSU5EX1JFTkFNRUQQBBIaChZMQVlFUl9DSEFOR0VfS0lORF9NT0RFEAUqpgEKDUxheWVyRmlsZVR5cGUSHwobTEFZRVJfRklMRV9UWVBFX1VOU1BFQ0lGSUVEEAASGwoXTEFZRVJfRklMRV9UWVBFX1JFR1VMQVIQARIdChlMQVlFUl9GSUxFX1RZUEVfRElSRUNUT1JZEAISGwoXTEFZRVJfRklMRV9UWVBFX1NZTUxJTksQAxIbChdMQVlFUl9GSUxFX1RZUEVfU1BFQ0lBTBAEKpEBCgtBcHBseVJlc3VsdBIcChhBUFBMWV9SRVNVTFRfVU5TUEVDSUZJRUQQABIYChRBUFBMWV9SRVNVTFRfQVBQTElFRBABEhUKEUFQUExZX1JFU1VMVF9TQU1FEAISGQoVQVBQTFlfUkVTVUxUX0NPTkZMSUNUEAMSGAoUQVBQTFlfUkVTVUxUX1JFRlVTRUQQBGIGcHJvdG8z", [file_caisson_keeper_v1_keeper]);
+  fileDesc("CiFjYWlzc29uL2tlZXBlci92MS93b3Jrc3BhY2UucHJvdG8SEWNhaXNzb24ua2VlcGVyLnYxIoQDCgxXb3Jrc3BhY2VKb2ISDQoFbG93ZXIYASABKAkSDQoFbGF5ZXIYAiABKAkSKgoEc2NhbhgDIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLlNjYW5Kb2JIABIsCgVhcHBseRgEIAEoCzIbLmNhaXNzb24ua2VlcGVyLnYxLkFwcGx5Sm9iSAASKgoEdW5kbxgFIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLlVuZG9Kb2JIABIwCgdyZWNvdmVyGAYgASgLMh0uY2Fpc3Nvbi5rZWVwZXIudjEuUmVjb3ZlckpvYkgAEioKBGNvcHkYByABKAsyGi5jYWlzc29uLmtlZXBlci52MS5Db3B5Sm9iSAASKgoEcGFjaxgJIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLlBhY2tKb2JIABIuCgZ1bnBhY2sYCiABKAsyHC5jYWlzc29uLmtlZXBlci52MS5VbnBhY2tKb2JIABIPCgdpc19jb3B5GAggASgIQgUKA2pvYiL0AQoQV29ya3NwYWNlTWVzc2FnZRIwCgZjaGFuZ2UYASABKAsyHi5jYWlzc29uLmtlZXBlci52MS5MYXllckNoYW5nZUgAEjIKB291dGNvbWUYAiABKAsyHy5jYWlzc29uLmtlZXBlci52MS5BcHBseU91dGNvbWVIABIqCgRkb25lGAMgASgLMhouY2Fpc3Nvbi5rZWVwZXIudjEuSm9iRG9uZUgAEjMKB2ZhaWx1cmUYBCABKAsyIC5jYWlzc29uLmtlZXBlci52MS5LZWVwZXJGYWlsdXJlSAASDgoEZGF0YRgFIAEoDEgAQgkKB21lc3NhZ2UiKgoHSm9iRG9uZRIQCghhcHBseV9pZBgBIAEoCRINCgVjb3VudBgCIAEoBCJhCgdTY2FuSm9iEhUKDWNvbnRlbnRfYnl0ZXMYASABKAQSDwoHcmVuYW1lcxgCIAEoCBIWCg5hdHRhY2hlZF9hdF9ucxgDIAEoAxIWCg5jb25mbGljdHNfb25seRgEIAEoCCKsAQoKTGF5ZXJTdGF0ZRIuCgR0eXBlGAEgASgOMiAuY2Fpc3Nvbi5rZWVwZXIudjEuTGF5ZXJGaWxlVHlwZRIMCgRtb2RlGAIgASgNEgwKBHNpemUYAyABKAQSDgoGdGFyZ2V0GAQgASgMEhAKCG10aW1lX25zGAUgASgDEhQKB2NvbnRlbnQYBiABKAxIAIgBARIOCgZiaW5hcnkYByABKAhCCgoIX2NvbnRlbnQixQEKC0xheWVyQ2hhbmdlEgwKBHBhdGgYASABKAwSMAoEa2luZBgCIAEoDjIiLmNhaXNzb24ua2VlcGVyLnYxLkxheWVyQ2hhbmdlS2luZBIMCgRmcm9tGAMgASgMEioKA29sZBgEIAEoCzIdLmNhaXNzb24ua2VlcGVyLnYxLkxheWVyU3RhdGUSKgoDbmV3GAUgASgLMh0uY2Fpc3Nvbi5rZWVwZXIudjEuTGF5ZXJTdGF0ZRIQCghjb25mbGljdBgGIAEoCCKMAQoIQXBwbHlKb2ISKwoFaXRlbXMYASADKAsyHC5jYWlzc29uLmtlZXBlci52MS5BcHBseUl0ZW0SFgoOYXR0YWNoZWRfYXRfbnMYAiABKAMSDwoHZHJ5X3J1bhgDIAEoCBIQCghhcHBseV9pZBgEIAEoCRILCgN1aWQYBSABKA0SCwoDZ2lkGAYgASgNIpYBCglBcHBseUl0ZW0SDAoEcGF0aBgBIAEoDBIUCgdjb250ZW50GAIgASgMSACIAQESDQoFZm9yY2UYAyABKAgSDAoEZnJvbRgEIAEoDBIzCgR0eXBlGAUgASgOMiAuY2Fpc3Nvbi5rZWVwZXIudjEuTGF5ZXJGaWxlVHlwZUgBiAEBQgoKCF9jb250ZW50QgcKBV90eXBlIlwKDEFwcGx5T3V0Y29tZRIMCgRwYXRoGAEgASgMEi4KBnJlc3VsdBgCIAEoDjIeLmNhaXNzb24ua2VlcGVyLnYxLkFwcGx5UmVzdWx0Eg4KBnJlYXNvbhgDIAEoCSI7CgdVbmRvSm9iEhAKCGFwcGx5X2lkGAEgASgJEg8KB2RyeV9ydW4YAiABKAgSDQoFZm9yY2UYAyADKAwiDAoKUmVjb3ZlckpvYiIJCgdDb3B5Sm9iIgkKB1BhY2tKb2IiQQoJVW5wYWNrSm9iEg4KBnJlbW92ZRgBIAMoDBIRCgltYXhfYnl0ZXMYAiABKAQSEQoJbWF4X2ZpbGVzGAMgASgEKssBCg9MYXllckNoYW5nZUtpbmQSIQodTEFZRVJfQ0hBTkdFX0tJTkRfVU5TUEVDSUZJRUQQABIbChdMQVlFUl9DSEFOR0VfS0lORF9BRERFRBABEh4KGkxBWUVSX0NIQU5HRV9LSU5EX01PRElGSUVEEAISHQoZTEFZRVJfQ0hBTkdFX0tJTkRfREVMRVRFRBADEh0KGUxBWUVSX0NIQU5HRV9LSU5EX1JFTkFNRUQQBBIaChZMQVlFUl9DSEFOR0VfS0lORF9NT0RFEAUqpgEKDUxheWVyRmlsZVR5cGUSHwobTEFZRVJfRklMRV9UWVBFX1VOU1BFQ0lGSUVEEAASGwoXTEFZRVJfRklMRV9UWVBFX1JFR1VMQVIQARIdChlMQVlFUl9GSUxFX1RZUEVfRElSRUNUT1JZEAISGwoXTEFZRVJfRklMRV9UWVBFX1NZTUxJTksQAxIbChdMQVlFUl9GSUxFX1RZUEVfU1BFQ0lBTBAEKpEBCgtBcHBseVJlc3VsdBIcChhBUFBMWV9SRVNVTFRfVU5TUEVDSUZJRUQQABIYChRBUFBMWV9SRVNVTFRfQVBQTElFRBABEhUKEUFQUExZX1JFU1VMVF9TQU1FEAISGQoVQVBQTFlfUkVTVUxUX0NPTkZMSUNUEAMSGAoUQVBQTFlfUkVTVUxUX1JFRlVTRUQQBGIGcHJvdG8z", [file_caisson_keeper_v1_keeper]);
 
 /**
  * @generated from message caisson.keeper.v1.WorkspaceJob
@@ -67,6 +67,18 @@ export type WorkspaceJob = Message<"caisson.keeper.v1.WorkspaceJob"> & {
      */
     value: CopyJob;
     case: "copy";
+  } | {
+    /**
+     * @generated from field: caisson.keeper.v1.PackJob pack = 9;
+     */
+    value: PackJob;
+    case: "pack";
+  } | {
+    /**
+     * @generated from field: caisson.keeper.v1.UnpackJob unpack = 10;
+     */
+    value: UnpackJob;
+    case: "unpack";
   } | { case: undefined; value?: undefined };
 
   /**
@@ -115,6 +127,14 @@ export type WorkspaceMessage = Message<"caisson.keeper.v1.WorkspaceMessage"> & {
      */
     value: KeeperFailure;
     case: "failure";
+  } | {
+    /**
+     * A piece of a tar stream.
+     *
+     * @generated from field: bytes data = 5;
+     */
+    value: Uint8Array;
+    case: "data";
   } | { case: undefined; value?: undefined };
 };
 
@@ -469,6 +489,53 @@ export type CopyJob = Message<"caisson.keeper.v1.CopyJob"> & {
  */
 export const CopyJobSchema: GenMessage<CopyJob> = /*@__PURE__*/
   messageDesc(file_caisson_keeper_v1_workspace, 11);
+
+/**
+ * Tells `upper` as a tar stream.
+ *
+ * @generated from message caisson.keeper.v1.PackJob
+ */
+export type PackJob = Message<"caisson.keeper.v1.PackJob"> & {
+};
+
+/**
+ * Describes the message caisson.keeper.v1.PackJob.
+ * Use `create(PackJobSchema)` to create a new message.
+ */
+export const PackJobSchema: GenMessage<PackJob> = /*@__PURE__*/
+  messageDesc(file_caisson_keeper_v1_workspace, 12);
+
+/**
+ * Brings `upper` to what it is in a sandbox that was sent a copy: removes names, then unpacks the tar stream that
+ * follows the job on standard input, whole or not at all.
+ *
+ * @generated from message caisson.keeper.v1.UnpackJob
+ */
+export type UnpackJob = Message<"caisson.keeper.v1.UnpackJob"> & {
+  /**
+   * Relative to `upper`; with everything below.
+   *
+   * @generated from field: repeated bytes remove = 1;
+   */
+  remove: Uint8Array[];
+
+  /**
+   * @generated from field: uint64 max_bytes = 2;
+   */
+  maxBytes: bigint;
+
+  /**
+   * @generated from field: uint64 max_files = 3;
+   */
+  maxFiles: bigint;
+};
+
+/**
+ * Describes the message caisson.keeper.v1.UnpackJob.
+ * Use `create(UnpackJobSchema)` to create a new message.
+ */
+export const UnpackJobSchema: GenMessage<UnpackJob> = /*@__PURE__*/
+  messageDesc(file_caisson_keeper_v1_workspace, 13);
 
 /**
  * @generated from enum caisson.keeper.v1.LayerChangeKind

@@ -1,6 +1,8 @@
 //! A file or a tree as a tar stream. Names in it are relative to the packed directory, in order; owners are left out;
 //! sockets, FIFOs, devices and /proc are not packed. The same tree gives the same bytes.
 
+mod selection;
+
 use std::os::fd::OwnedFd;
 
 use rustix::{
@@ -27,9 +29,12 @@ pub fn pack(root: &Root, call: &PackCall, talk: &mut Talk<'_>) -> Result<(), Sto
     match kind(&stat) {
         Type::Directory => {
             let directory = root.open_at(&path, DIRECTORY).at(&path)?;
-            let tree = Tree::new(directory, true).at(&path)?;
             out.talk.answer(FileReply::default())?;
-            pack_tree(&path, tree, &mut out)?;
+            if call.only.is_empty() {
+                pack_tree(&path, Tree::new(directory, true).at(&path)?, &mut out)?;
+            } else {
+                selection::pack(root, &path, &directory, &call.only, &mut out)?;
+            }
         }
         Type::Regular => {
             // As itself, not as the link that led to it.
