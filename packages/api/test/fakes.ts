@@ -1,6 +1,7 @@
 // What the faces stand on, with answers that never change: so that all faces can be compared.
 import { create } from "@bufbuild/protobuf";
 import {
+  ApprovalSchema,
   CaissonError,
   type FileEvent,
   FileEventSchema,
@@ -33,6 +34,15 @@ export const sandbox = create(SandboxSchema, {
   enforced: { tier: "container", mechanisms: [{ name: "seccomp", state: 1, by: "test" }] },
   createdAt: at,
   seq: 7n,
+});
+const approval = create(ApprovalSchema, {
+  id: "ap_0123456789",
+  kind: "network",
+  subject: "example.com:443",
+  sandboxId: sandbox.id,
+  state: 1,
+  requestedAt: at,
+  waiting: 2,
 });
 const process = create(ProcessSchema, {
   id: "p1",
@@ -185,6 +195,11 @@ export function fakeEngine(watched: Watched): Engine {
           yield notText;
         })(),
     },
+    approvals: {
+      list: () => ({ approvals: [approval], nextPageToken: "next" }),
+      get: () => approval,
+      decide: async () => approval,
+    },
     changes: {
       list: async function* () {
         yield { path: notText, kind: 3, type: "file", oldSize: 5n };
@@ -249,7 +264,7 @@ export function fakeKeys(): Keys {
     lastUsedAt: 0,
   });
   const byName: Record<string, ReturnType<typeof key>> = {
-    [secrets.all]: key("all", [Scope.READ, Scope.WRITE, Scope.ADMIN]),
+    [secrets.all]: key("all", [Scope.READ, Scope.WRITE, Scope.APPROVE, Scope.ADMIN]),
     [secrets.read]: key("read", [Scope.READ]),
   };
   return {

@@ -1,5 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import {
+  ApprovalService,
   EventService,
   FileService,
   KeyService,
@@ -55,6 +56,9 @@ export const requests: [DescMethod, object[]][] = [
   [WorkspaceService.method.applyWorkspace, [{ ...box, paths: ["a"], dryRun: true }]],
   [WorkspaceService.method.undoApply, [{ ...box, applyId: "a1" }]],
   [WorkspaceService.method.discardWorkspace, [box]],
+  [ApprovalService.method.listApprovals, [{ ...box, all: true, pageSize: 5 }]],
+  [ApprovalService.method.getApproval, [{ approvalId: "ap_0123456789" }]],
+  [ApprovalService.method.decideApproval, [{ approvalId: "ap_0123456789", allow: true, decisionScope: 2 }]],
   [EventService.method.subscribeEvents, [{ from: 1n, noFollow: true, types: ["process", "sandbox"] }]],
   [EventService.method.verifyAudit, [{ from: 1n }]],
   [SystemService.method.getHealth, [{}]],

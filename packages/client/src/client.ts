@@ -1,3 +1,4 @@
+import { Approvals } from "./api/approvals.ts";
 import type { Box } from "./api/box.ts";
 import { type ExecOptions, runCommand, startCommand } from "./api/commands.ts";
 import { Events } from "./api/events.ts";
@@ -26,6 +27,7 @@ export class Client {
   readonly events: Events;
   readonly system: System;
   readonly keys: Keys;
+  readonly approvals: Approvals;
   readonly #caller: Caller;
 
   constructor(options: CallerOptions) {
@@ -35,6 +37,7 @@ export class Client {
     this.events = new Events(this.#caller);
     this.system = new System(this.#caller);
     this.keys = new Keys(this.#caller);
+    this.approvals = new Approvals(this.#caller, this.events);
   }
 
   /** Makes a sandbox; short for `sandboxes.create`. */

@@ -1,5 +1,6 @@
 export { CaissonError } from "@caisson/contract/errors";
 export type { ErrorCode } from "@caisson/contract/rules";
+export type { Approvals, DecideOptions, ListApprovalsOptions } from "./api/approvals.ts";
 export type { Box } from "./api/box.ts";
 export type { ExecOptions } from "./api/commands.ts";
 export type { Events, SubscribeOptions } from "./api/events.ts";
@@ -15,6 +16,7 @@ export type { Applied, ApplyOptions, Changes, DiffOptions } from "./api/workspac
 export type { CallOptions, OnceOptions } from "./call/options.ts";
 export type { Client, RunOptions } from "./client.ts";
 export { type ConnectionOptions, connect } from "./connect.ts";
+export type { Approval, ApprovalState, DecisionScope } from "./values/approval.ts";
 export type { AppliedFile, Change } from "./values/change.ts";
 export type { Enforcement, Limits, Mechanism } from "./values/enforcement.ts";
 export type { AuditReport, Event } from "./values/event.ts";

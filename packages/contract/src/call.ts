@@ -13,6 +13,8 @@ export interface CallContext {
   readonly attempt?: number;
   /** The caller's own PATH and home directory; only where the caller is the daemon's owner, on its machine. */
   readonly surroundings?: Surroundings;
+  /** The caller may answer requests for approval; where it is not said, only the daemon's owner may. */
+  readonly mayApprove?: boolean;
 }
 
 /** By which programs are found on somebody's machine. */

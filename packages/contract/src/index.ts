@@ -1,5 +1,6 @@
 export * from "./call.ts";
 export * from "./errors.ts";
+export * from "./gen/caisson/v1/approval_pb.ts";
 export * from "./gen/caisson/v1/enforcement_pb.ts";
 export * from "./gen/caisson/v1/event_pb.ts";
 export * from "./gen/caisson/v1/file_pb.ts";

@@ -7,12 +7,13 @@ import { createApi, createKeys } from "@caisson/api";
 import { CaissonError, Scope } from "@caisson/contract";
 import { openSandboxes } from "@caisson/sandbox";
 import { lockDirectory, openSqliteStore, type Store } from "@caisson/store";
+import { approvalSettings } from "./config/approvals.ts";
 import { Config } from "./config/config.ts";
 import { completeSpec } from "./config/police.ts";
 import { Trust } from "./config/trust.ts";
 import { install } from "./install.ts";
 import { type Level, log, setLevel } from "./log.ts";
-import { dataDirectory, machinePolicyFile, userConfigFile } from "./paths.ts";
+import { approvalsFile, dataDirectory, machinePolicyFile, userConfigFile } from "./paths.ts";
 import { Renewal } from "./renewal/renewal.ts";
 import { Sources } from "./renewal/sources.ts";
 import { systemInfo } from "./system-info.ts";
@@ -170,6 +171,7 @@ function engineSettings(config: Config) {
   return {
     profiles: config.table("profiles"),
     agents: config.table("agents"),
+    approvals: approvalSettings(config, approvalsFile()),
     admission: {
       sandboxes: config.number("admission.sandboxes"),
       memoryPercent: config.number("admission.memory_percent"),

@@ -1,5 +1,5 @@
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
 type Env = Record<string, string | undefined>;
 
@@ -16,6 +16,11 @@ export function userConfigFile(env: Env = process.env): string {
     env.CAISSON_CONFIG ||
     join(env.XDG_CONFIG_HOME || join(env.HOME || homedir(), ".config"), "caisson/config.yaml")
   );
+}
+
+/** Where answers for always are kept: beside the user's own file, never in a project. */
+export function approvalsFile(env: Env = process.env): string {
+  return join(dirname(userConfigFile(env)), "approvals.yaml");
 }
 
 /** The administrator's file; nothing below can weaken it. */

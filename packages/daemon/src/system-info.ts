@@ -1,8 +1,10 @@
 import type { SystemInfo } from "@caisson/api";
 import type { Engine } from "@caisson/sandbox";
 import type { Store } from "@caisson/store";
+import { RulesFile } from "./config/approvals.ts";
 import type { Config } from "./config/config.ts";
 import type { Trust } from "./config/trust.ts";
+import { approvalsFile } from "./paths.ts";
 import type { Renewal } from "./renewal/renewal.ts";
 
 /** What the daemon tells about itself. */
@@ -38,6 +40,14 @@ export function systemInfo(parts: {
           key: `policy.${key}` as never,
           value: JSON.stringify(value),
           source: `machine policy ${config.policy!.path}`,
+        });
+      }
+      const kept = approvalsFile();
+      for (const { text } of await new RulesFile(kept).read()) {
+        settings.push({
+          key: "approvals.kept" as never,
+          value: JSON.stringify(text),
+          source: `kept answers ${kept}`,
         });
       }
       return { settings, untrustedProjectFile: untrusted };

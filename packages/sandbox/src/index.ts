@@ -1,3 +1,13 @@
+export {
+  type ApprovalKind,
+  type ApprovalRule,
+  type ApprovalSettings,
+  approvalKinds,
+  isApprovalKind,
+  type KeptRules,
+  parseRule,
+  parseRules,
+} from "./approvals/index.ts";
 export type {
   AttachOptions,
   CommandInit,

@@ -10,7 +10,10 @@ export interface Identity {
 
 /** The owner of the Unix socket holds every scope. */
 export function ownerIdentity(uid: number): Identity {
-  return { actor: `uid:${uid}`, scopes: new Set([Scope.PUBLIC, Scope.READ, Scope.WRITE, Scope.ADMIN]) };
+  return {
+    actor: `uid:${uid}`,
+    scopes: new Set([Scope.PUBLIC, Scope.READ, Scope.WRITE, Scope.APPROVE, Scope.ADMIN]),
+  };
 }
 
 /** Somebody without a key. */

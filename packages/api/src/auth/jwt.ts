@@ -22,6 +22,7 @@ const maxTokenBytes = 8192;
 const scopes: Readonly<Record<string, Scope>> = {
   "caisson:read": Scope.READ,
   "caisson:write": Scope.WRITE,
+  "caisson:approve": Scope.APPROVE,
   "caisson:admin": Scope.ADMIN,
 };
 

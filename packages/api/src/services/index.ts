@@ -3,6 +3,7 @@ import type { Engine } from "@caisson/sandbox";
 import type { Store } from "@caisson/store";
 import type { Keys } from "../auth/keys.ts";
 import type { Log, SystemInfo } from "../deps.ts";
+import { approvalService } from "./approval.ts";
 import { eventService } from "./event.ts";
 import { fileService } from "./file.ts";
 import { keyService } from "./key.ts";
@@ -32,6 +33,7 @@ export function createServices({ engine, store, keys, system, log }: ServiceDeps
     runService(engine, log),
     fileService(engine),
     workspaceService(engine),
+    approvalService(engine, repeats),
     eventService(store),
     systemService(engine, system, repeats),
     keyService(keys),

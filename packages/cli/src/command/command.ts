@@ -33,7 +33,7 @@ export interface Call<T extends OptionTable = OptionTable> {
   print: Printer;
 }
 
-/** One command. Groups have commands of their own instead of `run`. */
+/** One command. Groups have commands of their own, and `run` only if the group alone means something. */
 export interface Command<T extends OptionTable = OptionTable> {
   name: string;
   summary: string;

@@ -15,7 +15,7 @@ export function entries(commands: readonly Command[], path: string[] = []): Entr
 }
 
 function optionsOf(command: Command): [string, Option][] {
-  const all: Record<string, Option> = { ...(command.commands ? {} : command.options), ...commonOptions };
+  const all: Record<string, Option> = { ...(command.run ? command.options : {}), ...commonOptions };
   return Object.entries(all).filter(([, option]) => !option.hidden);
 }
 

@@ -6,7 +6,7 @@ import { type Option, valueName } from "./option.ts";
 /** `caisson run [OPTIONS] [--] COMMAND…` */
 export function usageLine(path: readonly string[], command: Command): string {
   const words = [...path];
-  if (command.commands) words.push("COMMAND");
+  if (command.commands) words.push(command.run ? "[COMMAND]" : "COMMAND");
   if (Object.keys(command.options ?? {}).length > 0) words.push("[OPTIONS]");
   for (const place of command.positionals ?? []) {
     const name = place.command ? `[--] ${place.name}...` : place.rest ? `${place.name}...` : place.name;
@@ -39,7 +39,7 @@ export function commandHelp(path: readonly string[], command: Command, paint: Pa
   const options = Object.entries({ ...command.options, ...commonOptions })
     .filter(([, option]) => !(option as Option).hidden)
     .map(([name, option]) => [optionSyntax(name, option), option.summary]);
-  if (!command.commands) parts.push(section("Options:", options, paint));
+  if (command.run) parts.push(section("Options:", options, paint));
   if (command.examples?.length) {
     const lines = command.examples.map(({ line, what }) => `  ${paint("dim", `# ${what}`)}\n  ${line}\n`);
     parts.push(`${paint("bold", "Examples:")}\n${lines.join("")}`);

@@ -20,7 +20,7 @@ test("every command has help, a summary and options that do not clash", async ()
     const shorts = Object.values(command.options ?? {}).flatMap(({ short }) => short ?? []);
     assert.equal(new Set(shorts).size, shorts.length, path.join(" "));
     for (const name of Object.keys(command.options ?? {})) assert.ok(!reservedOptions.includes(name));
-    assert.equal(command.run === undefined, command.commands !== undefined, path.join(" "));
+    assert.ok(command.run ?? command.commands, path.join(" "));
   }
 });
 

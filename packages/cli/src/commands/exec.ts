@@ -1,4 +1,5 @@
 import { defineCommand } from "../command/command.ts";
+import { Asking } from "../work/asking.ts";
 import { boxNamed, boxPlace } from "../work/box.ts";
 import { commandOptions, execOptions } from "../work/command-options.ts";
 import { resultJson } from "../work/result-json.ts";
@@ -29,16 +30,20 @@ export const command = defineCommand({
       else await print.line(run.id);
       return 0;
     }
-    const wire = new Wire(io, { stdin: exec.openStdin ?? false, terminal: values.tty, owned: true });
+    const wiring = { stdin: exec.openStdin ?? false, terminal: values.tty, owned: true };
+    const wire = new Wire(io, wiring);
+    const asking = new Asking(io, client, wiring);
     try {
       const start = await wire.start(box.exec(argv, exec));
       if ("code" in start) return start.code;
       const { run } = start;
+      asking.show({ sandboxId: run.sandboxId });
       if (!values.json) return await reportExit(io, await wire.relay(run));
       const result = await wire.during(run, () => run.result());
       await print.json(resultJson(result));
       return result.code & 255;
     } finally {
+      asking.stop();
       wire.close();
     }
   },

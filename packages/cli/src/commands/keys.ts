@@ -9,7 +9,7 @@ const create = defineCommand({
     scope: {
       kind: "choice",
       many: true,
-      choices: ["read", "write", "admin"],
+      choices: ["read", "write", "approve", "admin"],
       summary: "What it may do. Default: read and write",
     },
     ttl: { kind: "duration", summary: "When it expires. Default: never" },

@@ -2,6 +2,7 @@ import { CaissonError, type ExecOptions, type Run, type SandboxSpec } from "@cai
 import { type Call, defineCommand } from "../command/command.ts";
 import type { OptionTable } from "../command/option.ts";
 import { UsageError } from "../command/usage-error.ts";
+import { Asking } from "../work/asking.ts";
 import { commandOptions, execOptions } from "../work/command-options.ts";
 import { resultJson } from "../work/result-json.ts";
 import { applyChanges, hintAtChanges } from "../work/settle-changes.ts";
@@ -40,11 +41,20 @@ export const command = defineCommand({
     const exec = await execOptions(values, argv, io);
     if (chosen.note) await print.note(chosen.note);
     if (values.detach) return detached(call, chosen, exec);
-    const wire = new Wire(io, { stdin: exec.openStdin ?? false, terminal: values.tty, owned: true });
+    const wiring = { stdin: exec.openStdin ?? false, terminal: values.tty, owned: true };
+    const wire = new Wire(io, wiring);
+    const asking = new Asking(io, client, wiring);
     try {
+      const { agent, profile } = chosen.spec;
+      // Another profile than the agent's rule gives is asked for before there is a sandbox.
+      if (agent && profile)
+        asking.show({
+          wanted: (asked) => asked.kind === "profile" && asked.agent === agent && asked.subject === profile,
+        });
       const start = await wire.start(started(call, chosen, exec));
       if ("code" in start) return start.code;
       const { run } = start;
+      asking.show({ sandboxId: run.sandboxId });
       if (values.json) {
         const result = await wire.during(run, () => run.result());
         const applied = values.write ? await client.sandboxes.at(run.sandboxId).workspace.apply() : undefined;
@@ -57,6 +67,7 @@ export const command = defineCommand({
       else if (chosen.spec.workspace && !values.session) await hintAtChanges(call, run.sandboxId);
       return await reportExit(io, exit);
     } finally {
+      asking.stop();
       wire.close();
     }
   },

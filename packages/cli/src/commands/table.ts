@@ -42,6 +42,12 @@ const groups: readonly { title: string; commands: Readonly<Record<string, Loader
     },
   },
   {
+    title: "What sandboxes ask for",
+    commands: {
+      approvals: () => import("./approvals.ts"),
+    },
+  },
+  {
     title: "What happened",
     commands: {
       events: () => import("./events.ts"),

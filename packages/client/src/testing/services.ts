@@ -18,6 +18,7 @@ import {
   serve,
   WorkspaceMode,
 } from "@caisson/contract";
+import { approvalService, FakeApprovals } from "./approvals.ts";
 import { FakeChanges, workspaceService } from "./changes.ts";
 import { FakeFiles, fileService } from "./files.ts";
 import { FakeProcess } from "./process.ts";
@@ -27,7 +28,8 @@ export class FakeDaemon {
   readonly sandboxes = new Map<string, Sandbox>();
   readonly files = new Map<string, FakeFiles>();
   readonly processes = new Map<string, FakeProcess[]>();
-  readonly events: { seq: bigint; type: string; sandboxId: string }[] = [];
+  readonly events: { seq: bigint; type: string; sandboxId: string; data?: Record<string, string> }[] = [];
+  readonly approvals = new FakeApprovals((...event) => this.#tell(...event));
   readonly keys = new Map<string, { name: string; scopes: number[] }>();
   /** Requests of each method, in order. */
   readonly calls: { method: string; request: unknown }[] = [];
@@ -44,6 +46,7 @@ export class FakeDaemon {
       this.#runService(),
       fileService(this),
       workspaceService(this),
+      approvalService(this.approvals),
       this.#eventService(),
       this.#systemService(),
       this.#keyService(),
@@ -126,8 +129,8 @@ export class FakeDaemon {
     return sandbox;
   }
 
-  #tell(type: string, sandboxId: string): void {
-    this.events.push({ seq: BigInt(this.events.length + 1), type, sandboxId });
+  #tell(type: string, sandboxId: string, data: Record<string, string> = {}): void {
+    this.events.push({ seq: BigInt(this.events.length + 1), type, sandboxId, data });
   }
 
   #recorded({ service, impl }: ServedService): ServedService {
@@ -255,11 +258,12 @@ export class FakeDaemon {
   #eventService(): ServedService {
     const { events } = this;
     return serve(EventService, {
-      async *subscribeEvents({ from, noFollow, sandboxId }, { signal }) {
+      async *subscribeEvents({ from, noFollow, sandboxId, types }, { signal }) {
         for (let next = Number(from); !signal.aborted; ) {
           while (next < events.length) {
             const event = events[next++]!;
-            if (sandboxId === "" || event.sandboxId === sandboxId)
+            const wanted = types.length === 0 || types.some((type) => event.type.startsWith(type));
+            if (wanted && (sandboxId === "" || event.sandboxId === sandboxId))
               yield { event: { ...event, actor: "uid:0" } };
           }
           if (noFollow) return;

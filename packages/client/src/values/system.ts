@@ -12,10 +12,10 @@ import { enumName, toDate, toNumber } from "./numbers.ts";
 import { type Tier, tierFrom } from "./sandbox.ts";
 
 const levels = ["unspecified", "ok", "warning", "problem"] as const;
-const scopes = ["unspecified", "public", "read", "write", "admin"] as const;
+const scopes = ["unspecified", "public", "read", "write", "admin", "approve"] as const;
 
 export type FindingLevel = Exclude<(typeof levels)[number], "unspecified">;
-export type Scope = "read" | "write" | "admin";
+export type Scope = "read" | "write" | "approve" | "admin";
 
 export interface Driver {
   name: string;

@@ -79,7 +79,8 @@ export const rules = {
       "UndoApply",
       "DiscardWorkspace",
       "CreateKey",
-      "RevokeKey"
+      "RevokeKey",
+      "DecideApproval"
     ]
   },
   "telemetry": {
@@ -299,6 +300,21 @@ export const rules = {
       "status": "FAILED_PRECONDITION",
       "http": 409,
       "next": "Correct the named key; `caisson config show` lists all of them."
+    },
+    "APPROVAL_NOT_FOUND": {
+      "status": "NOT_FOUND",
+      "http": 404,
+      "next": "List approvals with `caisson approvals ls --all`."
+    },
+    "APPROVAL_DECIDED": {
+      "status": "FAILED_PRECONDITION",
+      "http": 409,
+      "next": "It was answered or expired already; the sandbox has to ask again."
+    },
+    "APPROVAL_DENIED": {
+      "status": "PERMISSION_DENIED",
+      "http": 403,
+      "next": "Ask somebody who may answer: `caisson approvals` lists what waits."
     },
     "KEY_EXISTS": {
       "status": "ALREADY_EXISTS",

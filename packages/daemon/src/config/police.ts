@@ -44,8 +44,8 @@ async function bound(spec: SpecInit, policy: Policy, profiles: Profiles): Promis
     const least = tierNumbers[policy.minimum_tier];
     if ((spec.minimumTier ?? 0) < least) spec.minimumTier = least;
   }
-  // The one that it will really have: a rule for its kind of agent may name another.
-  const profile = profiles.get(profiles.ruleFor(spec.agent ?? "")?.profile || (spec.profile ?? ""));
+  // The one that it will really have: that of the rule for its kind of agent, or another one once it is approved.
+  const profile = profiles.get(spec.profile || profiles.ruleFor(spec.agent ?? "")?.profile || "");
   if (policy.profiles && !policy.profiles.includes(profile.name)) forbid(`the profile ${profile.name}`);
   for (const group of [...profile.syscalls, ...(spec.syscalls ?? [])]) {
     if (policy.syscalls && !policy.syscalls.includes(group)) forbid(`the syscall group ${group}`);

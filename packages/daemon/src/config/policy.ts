@@ -20,9 +20,21 @@ export interface Policy {
   tcp?: boolean;
   /** Whether toolchains of the host, which lie in home directories, may be shown. */
   toolchains?: boolean;
+  /** The only kinds of request that may be asked for, whether answers may hold for always, and what is refused
+   * without asking (`network *.example.com:*`). */
+  approvals?: { kinds?: string[]; always?: boolean; deny?: string[] };
 }
 
-const keys = ["minimum_tier", "profiles", "syscalls", "limits", "workspaces", "tcp", "toolchains"] as const;
+const keys = [
+  "minimum_tier",
+  "profiles",
+  "syscalls",
+  "limits",
+  "workspaces",
+  "tcp",
+  "toolchains",
+  "approvals",
+] as const;
 const limitKeys = ["memory_bytes", "cpu_millis", "pids", "timeout_ms"];
 
 /** Reads the machine's policy. A policy that an ordinary user could have written is refused. */
@@ -69,10 +81,28 @@ export function checkPolicy(file: ConfigFile): Policy {
     }
     policy.limits = limits as NonNullable<Policy["limits"]>;
   }
+  if (tree.approvals !== undefined) policy.approvals = checkApprovals(tree.approvals, wrong);
   for (const key of ["tcp", "toolchains"] as const) {
     const value = tree[key];
     if (value !== undefined)
       policy[key] = typeof value === "boolean" ? value : wrong(`${key} must be true or false`);
   }
   return policy;
+}
+
+function checkApprovals(value: unknown, wrong: (message: string) => never): NonNullable<Policy["approvals"]> {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) wrong("approvals must be a table");
+  const { kinds, always, deny, ...others } = value as Record<string, unknown>;
+  const unknown = Object.keys(others)[0];
+  if (unknown !== undefined) wrong(`there is no bound approvals.${unknown}; there are kinds, always, deny`);
+  const texts = (list: unknown, key: string): string[] =>
+    Array.isArray(list) && list.every((item) => typeof item === "string")
+      ? list
+      : wrong(`approvals.${key} must be a list of texts`);
+  if (always !== undefined && typeof always !== "boolean") wrong("approvals.always must be true or false");
+  return {
+    ...(kinds === undefined ? {} : { kinds: texts(kinds, "kinds") }),
+    ...(always === undefined ? {} : { always: always as boolean }),
+    ...(deny === undefined ? {} : { deny: texts(deny, "deny") }),
+  };
 }

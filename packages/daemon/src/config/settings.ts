@@ -119,6 +119,24 @@ export const settings = {
     about: "Seconds without a command after which a sandbox ends.",
     project: true,
   },
+  "approvals.timeout_s": {
+    kind: "number",
+    default: 60,
+    range: [1, 3600],
+    about: "Seconds that a request waits for an answer; none is a refusal.",
+  },
+  "approvals.ask": {
+    kind: "list",
+    default: ["network"],
+    about:
+      "What is asked for: `network` (destinations under `ask`), `profile` (another one than the agent's rule gives), `apply` (by keys without the scope `approve`).",
+  },
+  "approvals.rules": {
+    kind: "list",
+    default: [],
+    about:
+      "Answers without a person: `allow network *.example.com:443`, `deny network * for codex`. A refusal beats the others.",
+  },
   profiles: {
     kind: "table",
     default: {},

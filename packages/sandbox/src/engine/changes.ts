@@ -3,6 +3,7 @@ import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { ApplyOutcome, CaissonError, SandboxState, WorkspaceMode } from "@caisson/contract";
 import { applyChanges, type Layer, listChanges, recoverApply, undoApply } from "../changes/index.ts";
+import { askForApply } from "./asking.ts";
 import type { EngineContext } from "./context.ts";
 import type { EngineChanges } from "./engine.ts";
 import { livingBox, sandboxRecord } from "./find.ts";
@@ -32,6 +33,7 @@ export function engineChanges(context: EngineContext): EngineChanges {
     },
     async apply(sandboxId, options, call) {
       const record = changedRecord(context, sandboxId);
+      if (!options.dryRun) await askForApply(context, record, options.paths, call);
       return inTurn(record, async () => {
         await fetchChanges(context, record);
         if (!(await hasChanges(dirOf(context, record)))) return { applyId: "", files: [] };

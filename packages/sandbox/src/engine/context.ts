@@ -2,6 +2,7 @@ import { readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { CaissonError } from "@caisson/contract";
 import type { NewEvent, StateChange, Store, StoredEvent } from "@caisson/store";
+import { Approvals } from "../approvals/index.ts";
 import { type FoundCgroups, MemoryWatcher } from "../limits/index.ts";
 import { Profiles } from "../profiles/index.ts";
 import { Toolchains } from "../toolchains/index.ts";
@@ -30,6 +31,7 @@ export class EngineContext {
   readonly admission: Admission;
   readonly reports: EnforcementReports;
   readonly idempotency: Idempotency;
+  readonly approvals: Approvals;
   readonly outputBudget = new MemoryBudget(outputMemoryBytes);
   /** Living sandboxes by id, and by the name of their session in lower case. */
   readonly boxes = new Map<string, Box>();
@@ -55,6 +57,11 @@ export class EngineContext {
     this.admission = new Admission(this.settings.admission);
     this.reports = new EnforcementReports(parts.store);
     this.idempotency = new Idempotency(parts.store);
+    this.approvals = new Approvals({
+      store: parts.store,
+      settings: this.settings.approvals,
+      log: (level, message, fields) => this.log(level, message, fields),
+    });
   }
 
   get sandboxesDir(): string {

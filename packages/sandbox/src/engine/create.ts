@@ -1,14 +1,9 @@
 import { create } from "@bufbuild/protobuf";
-import {
-  CaissonError,
-  type CallContext,
-  SandboxSpecSchema,
-  SandboxState,
-  type Surroundings,
-} from "@caisson/contract";
+import { CaissonError, type CallContext, SandboxSpecSchema, SandboxState } from "@caisson/contract";
 import { chooseDriver } from "../driver/choose.ts";
 import type { Kind } from "../pool/entry.ts";
 import { newSandboxId } from "../pool/sandbox-id.ts";
+import { askForProfile } from "./asking.ts";
 import { Box } from "./box.ts";
 import type { EngineContext } from "./context.ts";
 import type { SpecInit } from "./engine.ts";
@@ -40,7 +35,7 @@ export async function createBox(
   const workspace = resolveWorkspace(create(SandboxSpecSchema, init).workspace, context.home);
   workspace.catch(() => {});
   const spec = (await context.parts.complete?.(init)) ?? init;
-  const plan = await planSandbox(spec, { ...planParts(context, call.surroundings), workspace });
+  const plan = await planSandbox(spec, { ...planParts(context, call), workspace });
   const place = context.admission.enter(plan.limits);
   if (!place.waiting) {
     const taken = await takeOrRelease(context, plan, place.release);
@@ -55,13 +50,19 @@ export async function createBox(
   return queueBox(context, box, plan, request, call);
 }
 
-export function planParts(context: EngineContext, surroundings?: Surroundings): PlanningParts {
+export function planParts(
+  context: EngineContext,
+  call?: Pick<CallContext, "surroundings" | "actor" | "signal">,
+): PlanningParts {
   return {
+    ...(call && context.approvals.asksFor("profile")
+      ? { askForProfile: (...asked) => askForProfile(context, asked, call) }
+      : {}),
     home: context.home,
     profiles: context.profiles,
     cgroups: context.cgroups,
     chooseDriver: (driver, minimumTier) => chooseDriver(context.parts.drivers, { driver, minimumTier }),
-    findToolchains: () => context.toolchains.find(surroundings),
+    findToolchains: () => context.toolchains.find(call?.surroundings),
   };
 }
 

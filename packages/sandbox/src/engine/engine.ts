@@ -1,5 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type {
+  Approval,
   CallContext,
   Command,
   CommandSchema,
@@ -18,6 +19,7 @@ import type {
   UsageItem,
 } from "@caisson/contract";
 
+import type { Decision } from "../approvals/index.ts";
 import type { Applied, AppliedInit, ChangeInit } from "../changes/index.ts";
 
 export type SpecInit = MessageInitShape<typeof SandboxSpecSchema>;
@@ -73,6 +75,7 @@ export interface Engine {
 
   readonly files: EngineFiles;
   readonly changes: EngineChanges;
+  readonly approvals: EngineApprovals;
 
   /** What does not work at the moment, as sentences. */
   troubles(): string[];
@@ -137,6 +140,18 @@ export interface EngineChanges {
   undo(sandboxId: string, applyId: string, call: CallContext): Promise<AppliedInit[]>;
   /** Throws everything away; resolves with the bytes that were freed. */
   discard(sandboxId: string, call: CallContext): Promise<number>;
+}
+
+/** Requests that wait for an answer. */
+export interface EngineApprovals {
+  /** Newest first. */
+  list(query: { sandboxId: string; all: boolean; pageSize: number; pageToken: string }): {
+    approvals: Approval[];
+    nextPageToken: string;
+  };
+  get(id: string): Approval;
+  /** Resolves when the answer is on disk. */
+  decide(id: string, decision: Decision, call: CallContext): Promise<Approval>;
 }
 
 /** The file calls; paths as the caller gave them, relative ones from the working directory. */

@@ -6,6 +6,7 @@ import {
   SandboxSpecSchema,
   SandboxState,
 } from "@caisson/contract";
+import { engineApprovals } from "./approvals.ts";
 import type { Box } from "./box.ts";
 import { engineChanges } from "./changes.ts";
 import { EngineContext } from "./context.ts";
@@ -45,6 +46,7 @@ export async function openEngine(parts: EngineParts): Promise<Engine> {
 class SandboxEngine implements Engine {
   readonly files: Engine["files"];
   readonly changes: Engine["changes"];
+  readonly approvals: Engine["approvals"];
   readonly #context: EngineContext;
   readonly #upkeep: Upkeep;
 
@@ -52,6 +54,7 @@ class SandboxEngine implements Engine {
     this.#context = context;
     this.files = engineFiles(context);
     this.changes = engineChanges(context);
+    this.approvals = engineApprovals(context);
     this.#upkeep = new Upkeep(context);
   }
 
@@ -250,6 +253,7 @@ class SandboxEngine implements Engine {
   close: Engine["close"] = async () => {
     const context = this.#context;
     context.closing = true;
+    context.approvals.close();
     this.#upkeep.stop();
     context.watcher.stop();
     await context.parts.pool.close();

@@ -56,6 +56,7 @@ async function end(
   });
   const all: StateChange[] = [
     ...changes,
+    ...context.approvals.sandboxEnded(box.id),
     { remove: kinds.sandbox, key: box.id },
     { put: kinds.ended, key: box.id, value: record },
   ];

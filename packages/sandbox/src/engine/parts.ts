@@ -1,5 +1,6 @@
 import type { Surroundings } from "@caisson/contract";
 import type { Store } from "@caisson/store";
+import type { ApprovalSettings } from "../approvals/index.ts";
 import type { Driver, Launched } from "../driver/driver.ts";
 import type { FoundCgroups } from "../limits/index.ts";
 import type { Guest, OutputSink } from "../link/guest.ts";
@@ -39,6 +40,8 @@ export interface EngineSettings {
   /** Rules by kind of agent, as in the configuration. */
   agents: Record<string, unknown>;
   admission: AdmissionSettings;
+  /** Who is asked for what, and which rules answer. */
+  approvals: Partial<ApprovalSettings>;
 }
 
 export interface AdmissionSettings {
@@ -56,6 +59,7 @@ export const defaultSettings: EngineSettings = {
   profiles: {},
   agents: {},
   admission: { sandboxes: 512, memoryPercent: 10_000, cpuPercent: 10_000, queue: 256 },
+  approvals: {},
 };
 
 /** What the engine is made from. */

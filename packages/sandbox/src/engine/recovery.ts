@@ -17,7 +17,7 @@ export async function recover(context: EngineContext): Promise<void> {
   const records = [...context.store.scan<SandboxRecord>(kinds.sandbox)].map(([, record]) => record);
   // What lies there now is an earlier daemon's; what this one's pool makes comes later.
   const janitor = new Janitor(context);
-  await Promise.all(records.map((record) => recoverOne(context, record)));
+  await Promise.all([context.approvals.recover(), ...records.map((record) => recoverOne(context, record))]);
   const ended = [...context.store.scan<SandboxRecord>(kinds.ended)].map(([, record]) => record);
   await recoverApplies(context, [...records, ...ended]);
   void janitor.clean();

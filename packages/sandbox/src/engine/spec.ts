@@ -55,6 +55,8 @@ export interface PlanningParts {
   chooseDriver(name: string, minimum: Tier): Promise<Driver>;
   /** The toolchains of whoever asks. */
   findToolchains(): Promise<ToolchainSet | undefined>;
+  /** Asks whether an agent may have another profile than its rule gives; refuses by throwing. */
+  askForProfile?(agent: string, profile: string, ruled: string): Promise<void>;
 }
 
 /** Checks a spec and completes it by profile and rules. */
@@ -62,7 +64,7 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
   const spec = create(SandboxSpecSchema, init);
   checkSpec(spec);
   const rule = parts.profiles.ruleFor(spec.agent);
-  const profile = parts.profiles.get(ruledProfile(spec, rule?.profile ?? ""));
+  const profile = parts.profiles.get(await ruledProfile(spec, rule?.profile ?? "", parts));
   const requested = requestedLimits(spec.limits);
   const limits = mergeLimits(requested, profile.limits);
   const limitMechanisms = planLimits(limits, requested, parts.cgroups);
@@ -93,9 +95,13 @@ function canShow({ capabilities }: Driver): boolean {
   return capabilities.includes("mounts") || capabilities.includes("binds");
 }
 
-/** A rule's profile holds for its kind of agent; a request may name the same one, not another. */
-function ruledProfile(spec: SandboxSpec, ruled: string): string {
+/** A rule's profile holds for its kind of agent; a request may name the same one, another only if it is approved. */
+async function ruledProfile(spec: SandboxSpec, ruled: string, parts: PlanningParts): Promise<string> {
   if (ruled === "" || spec.profile === "" || spec.profile === ruled) return ruled || spec.profile;
+  if (parts.askForProfile) {
+    await parts.askForProfile(spec.agent, parts.profiles.get(spec.profile).name, ruled);
+    return spec.profile;
+  }
   throw new CaissonError("POLICY_FORBIDS", `agents of kind ${spec.agent} get the profile ${ruled}`);
 }
 

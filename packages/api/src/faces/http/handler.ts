@@ -1,4 +1,4 @@
-import { CaissonError, type Scope, type ServedService } from "@caisson/contract";
+import { CaissonError, Scope, type ServedService } from "@caisson/contract";
 import { scopeOf } from "../../auth/identity.ts";
 import type { Log } from "../../deps.ts";
 import type { ConnectHandler } from "../connect/handler.ts";
@@ -61,8 +61,9 @@ export function createHttpHandler({ services, pages, log }: HttpOptions): HttpHa
     try {
       if (answerCors(request, response, gate.origin(request))) return;
       target = findTarget(request.method ?? "", path);
-      const { actor } = await gate.admit(request, target.scope);
-      call = { ...begun, actor: actor === "" ? "anonymous" : actor };
+      const { actor, scopes } = await gate.admit(request, target.scope);
+      const mayApprove = scopes.has(Scope.APPROVE);
+      call = { ...begun, actor: actor === "" ? "anonymous" : actor, mayApprove };
     } catch (thrown) {
       const error = CaissonError.from(thrown);
       if (error.code === "INTERNAL")

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file caisson/v1/options.proto.
  */
 export const file_caisson_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("ChhjYWlzc29uL3YxL29wdGlvbnMucHJvdG8SCmNhaXNzb24udjEiJwoISnNvblRleHQSDAoEdGV4dBgBIAEoCRINCgVieXRlcxgCIAEoCSpiCgVTY29wZRIVChFTQ09QRV9VTlNQRUNJRklFRBAAEhAKDFNDT1BFX1BVQkxJQxABEg4KClNDT1BFX1JFQUQQAhIPCgtTQ09QRV9XUklURRADEg8KC1NDT1BFX0FETUlOEAQ6UgoJanNvbl90ZXh0Eh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxipiwMgASgLMhQuY2Fpc3Nvbi52MS5Kc29uVGV4dFIIanNvblRleHQ6SQoFc2NvcGUSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxipiwMgASgOMhEuY2Fpc3Nvbi52MS5TY29wZVIFc2NvcGU6OgoHY29sbGVjdBIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKqLAyABKAhSB2NvbGxlY3RiBnByb3RvMw", [file_google_protobuf_descriptor]);
+  fileDesc("ChhjYWlzc29uL3YxL29wdGlvbnMucHJvdG8SCmNhaXNzb24udjEiJwoISnNvblRleHQSDAoEdGV4dBgBIAEoCRINCgVieXRlcxgCIAEoCSp1CgVTY29wZRIVChFTQ09QRV9VTlNQRUNJRklFRBAAEhAKDFNDT1BFX1BVQkxJQxABEg4KClNDT1BFX1JFQUQQAhIPCgtTQ09QRV9XUklURRADEg8KC1NDT1BFX0FETUlOEAQSEQoNU0NPUEVfQVBQUk9WRRAFOlIKCWpzb25fdGV4dBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYqYsDIAEoCzIULmNhaXNzb24udjEuSnNvblRleHRSCGpzb25UZXh0OkkKBXNjb3BlEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYqYsDIAEoDjIRLmNhaXNzb24udjEuU2NvcGVSBXNjb3BlOjoKB2NvbGxlY3QSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiqiwMgASgIUgdjb2xsZWN0YgZwcm90bzM", [file_google_protobuf_descriptor]);
 
 /**
  * How a bytes field appears in JSON. On binary transports it is always bytes.
@@ -80,6 +80,13 @@ export const Scope = {
    * @generated from enum value: SCOPE_ADMIN = 4;
    */
   ADMIN: 4,
+
+  /**
+   * Answer requests for approval. What needs one is not asked for when the caller holds this itself.
+   *
+   * @generated from enum value: SCOPE_APPROVE = 5;
+   */
+  APPROVE: 5,
 } as const;
 
 /**
