@@ -1,0 +1,106 @@
+// A connection whose target is settled and whose bytes are the program's own: what it begins with decides whether
+// the names inside can be compared with the judged one.
+import type { Duplex } from "node:stream";
+import type { EgressDoor } from "./door.ts";
+import { type Beginning, lookAtBeginning } from "./first-bytes.ts";
+import type { Admitted, Client, Flow } from "./flow.ts";
+import { canonicalHost } from "./host.ts";
+import { Refusal } from "./refusal.ts";
+import { over, receive, send } from "./relay.ts";
+
+/**
+ * Connects and relays; resolves when it is over. `ready` tells the program that its target is reached.
+ * Rejects with a Failure before that. */
+export async function tunnel(
+  door: EgressDoor,
+  client: Client,
+  target: Admitted,
+  ready: () => void,
+): Promise<void> {
+  const { stream } = client;
+  const wanted = door.interceptor?.wants(target.host.name, target.port) ?? false;
+  const flow = wanted ? undefined : await door.open(target, client);
+  ready();
+  if (flow) {
+    // While the program is looked at, a server that speaks first is listened to.
+    await somebodySpeaks(stream, flow.socket);
+    if (flow.socket.readableLength > 0 || flow.socket.readableEnded) {
+      receive(stream, flow);
+      await check(door, client, target, flow);
+      send(stream, flow);
+      return over(stream, flow.socket);
+    }
+  }
+  const beginning = await check(door, client, target, flow);
+  if (beginning.protocol === "http") return door.serveHttp(client, target, flow);
+  if (beginning.protocol === "tls" && wanted) {
+    const dial = async () => (await door.open(target, client)).socket;
+    const judged = { name: target.host.name, port: target.port, tls: true, dial };
+    return door.interceptor!.serve(stream, judged, (type, data) => door.decisions.tell(type, data));
+  }
+  const open = flow ?? (await door.open(target, client));
+  receive(stream, open);
+  send(stream, open);
+  return over(stream, open.socket);
+}
+
+/** Compares the name in the program's first bytes; on another one, cuts and rejects. */
+async function check(
+  door: EgressDoor,
+  client: Client,
+  target: Admitted,
+  flow: Flow | undefined,
+): Promise<Beginning> {
+  let beginning: Beginning;
+  try {
+    beginning = await lookAtBeginning(client.stream);
+  } catch (error) {
+    flow?.socket.destroy();
+    throw error;
+  }
+  const refusal = against(door, target, beginning);
+  if (!refusal) return beginning;
+  const { host, port, via } = target;
+  door.decisions.refused({ name: host.name, port, via }, refusal);
+  if (flow) door.cut(flow, refusal.message);
+  client.stream.destroy();
+  throw refusal;
+}
+
+function against(door: EgressDoor, { host, port }: Admitted, beginning: Beginning): Refusal | undefined {
+  if (beginning.protocol === "broken")
+    return Refusal.because("malformed TLS", "the connection begins like TLS and is not");
+  if (beginning.protocol !== "tls") return undefined;
+  const { serverName, encrypted } = beginning.hello;
+  if (encrypted && door.comparesNames && !door.interceptor?.wants(host.name, port))
+    return Refusal.because(
+      "encrypted server name",
+      `TLS to ${host.name} hides its server name (ECH), which cannot be judged`,
+    );
+  if (serverName === undefined)
+    return host.address
+      ? undefined
+      : Refusal.because("no server name", `TLS to ${host.name} names no server (SNI)`);
+  const named = canonicalHost(serverName);
+  if (named && !named.address && host.address && door.allowsName(named.name, port)) return undefined;
+  if (named?.name === host.name) return undefined;
+  return Refusal.because(
+    "server name",
+    `TLS to ${host.name} names another server: ${named?.name ?? "not a name"}`,
+    named && !named.address ? `${named.name}:${port}` : undefined,
+  );
+}
+
+/** Resolves when one of them has something to read, or never will have. */
+function somebodySpeaks(...streams: Duplex[]): Promise<void> {
+  if (streams.some((stream) => stream.readableLength > 0 || stream.readableEnded || stream.destroyed))
+    return Promise.resolve();
+  const events = ["readable", "end", "close", "error"] as const;
+  return new Promise((resolve) => {
+    const done = () => {
+      for (const stream of streams) for (const event of events) stream.off(event, done);
+      resolve();
+    };
+    for (const stream of streams) for (const event of events) stream.on(event, done);
+  });
+}
