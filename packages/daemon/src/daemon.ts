@@ -9,6 +9,7 @@ import { openSandboxes } from "@caisson/sandbox";
 import { lockDirectory, openSqliteStore, type Store } from "@caisson/store";
 import { approvalSettings } from "./config/approvals.ts";
 import { Config } from "./config/config.ts";
+import { jwtOptions } from "./config/jwt.ts";
 import { completeSpec } from "./config/police.ts";
 import { Trust } from "./config/trust.ts";
 import { install } from "./install.ts";
@@ -78,6 +79,7 @@ export async function startDaemon(renew: () => void = () => {}): Promise<Daemon>
     env: process.env,
   });
   setLevel(config.text("log.level") as Level);
+  const network = networkOptions(config);
   const lock = lockDirectory(join(home, "run/daemon.lock"));
   const store = await openSqliteStore({
     file: join(home, "log.db"),
@@ -122,7 +124,7 @@ export async function startDaemon(renew: () => void = () => {}): Promise<Daemon>
       "/metrics": { scope: Scope.READ, contentType: "text/plain; version=0.0.4", body: () => metrics.text() },
       "/healthz": { scope: Scope.PUBLIC, contentType: "text/plain", body: () => "ok\n" },
     },
-    network: networkOptions(config),
+    network,
   });
   terminal.serve(api.services);
   rmSync(socket, { force: true });
@@ -182,21 +184,11 @@ function engineSettings(config: Config) {
 }
 
 function networkOptions(config: Config) {
-  const issuer = config.text("auth.jwt.issuer");
-  const [jwksFile, jwksUrl] = [config.text("auth.jwt.jwks_file"), config.text("auth.jwt.jwks_url")];
   return {
     allowedHosts: config.list("listen.allowed_hosts"),
     allowedOrigins: config.list("listen.allowed_origins"),
     requestsPerSecond: config.number("listen.requests_per_second"),
-    jwt:
-      issuer === ""
-        ? undefined
-        : {
-            issuer,
-            audience: config.text("auth.jwt.audience"),
-            ...(jwksFile && { jwksFile }),
-            ...(jwksUrl && { jwksUrl }),
-          },
+    jwt: jwtOptions(config),
   };
 }
 

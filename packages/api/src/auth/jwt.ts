@@ -1,16 +1,21 @@
 import { readFile, stat } from "node:fs/promises";
 import { CaissonError, Scope } from "@caisson/contract";
-import type { JWTPayload, JWTVerifyGetKey } from "jose";
+import type { JSONWebKeySet, JWTPayload, JWTVerifyGetKey } from "jose";
 import type { Identity } from "./identity.ts";
+import { type RemoteKeysTimes, remoteKeys } from "./remote-keys.ts";
 
 /** Whose tokens are accepted. */
 export interface JwtOptions {
   issuer: string;
   audience: string;
-  /** A JWKS document with the issuer's public keys; read again when it changes. */
+  /** The issuer's public keys, as a JWKS document. */
+  jwks?: object;
+  /** A file with them; read again when it changes. */
   jwksFile?: string;
   /** Where the issuer publishes its JWKS document. The only address that is ever fetched. */
   jwksUrl?: string;
+  /** How often. */
+  times?: Partial<RemoteKeysTimes>;
 }
 
 /** Public-key signatures only: with HMAC, whoever can check a token can make one. */
@@ -28,7 +33,12 @@ const scopes: Readonly<Record<string, Scope>> = {
 
 /** Checks tokens; returns who they speak for. */
 export function createJwtVerifier(options: JwtOptions): (token: string) => Promise<Identity> {
+  const { jwksUrl, times, jwks } = options;
   let keys: Promise<JWTVerifyGetKey> | undefined;
+  if (jwksUrl !== undefined) keys = Promise.resolve(remoteKeys(jwksUrl, times));
+  else if (jwks !== undefined)
+    keys = import("jose").then((jose) => jose.createLocalJWKSet(jwks as JSONWebKeySet));
+  keys?.catch(() => {});
   let readAt = Number.NaN;
   return async (token) => {
     if (token.length > maxTokenBytes) throw refused();
@@ -40,7 +50,7 @@ export function createJwtVerifier(options: JwtOptions): (token: string) => Promi
         keys = readFile(options.jwksFile, "utf8").then((text) => jose.createLocalJWKSet(JSON.parse(text)));
       }
     }
-    keys ??= Promise.resolve(jose.createRemoteJWKSet(new URL(options.jwksUrl!), { timeoutDuration: 5000 }));
+    if (keys === undefined) throw refused();
     const found = await keys.catch(unreadable);
     try {
       const { payload } = await jose.jwtVerify(token, found, {
@@ -53,9 +63,7 @@ export function createJwtVerifier(options: JwtOptions): (token: string) => Promi
       return identityOf(payload);
     } catch (thrown) {
       // What exactly is wrong with it helps those who forge tokens more than those who have one.
-      const away = thrown instanceof jose.errors.JWKSTimeout;
-      if (away)
-        throw new CaissonError("UNAVAILABLE", "the issuer's keys cannot be fetched", { cause: thrown });
+      if (thrown instanceof CaissonError) throw thrown;
       throw thrown instanceof jose.errors.JWTExpired ? expired() : refused(thrown);
     }
   };

@@ -40,8 +40,17 @@ export const settings = {
   },
   "auth.jwt.issuer": { kind: "text", default: "", about: "Accept tokens of this issuer; empty for none." },
   "auth.jwt.audience": { kind: "text", default: "caisson", about: "The audience that tokens must name." },
-  "auth.jwt.jwks_file": { kind: "text", default: "", about: "File with the issuer's public keys." },
-  "auth.jwt.jwks_url": { kind: "text", default: "", about: "Address of the issuer's public keys." },
+  "auth.jwt.jwks": { kind: "table", default: {}, about: "The issuer's public keys, as a JWKS document." },
+  "auth.jwt.jwks_file": {
+    kind: "text",
+    default: "",
+    about: "File with the issuer's public keys; read again when it changes.",
+  },
+  "auth.jwt.jwks_url": {
+    kind: "text",
+    default: "",
+    about: "Address of the issuer's public keys: https, or http on this machine.",
+  },
   "log.level": {
     kind: "text",
     default: "info",
