@@ -2,6 +2,7 @@
 
 mod build_id;
 mod ctl;
+mod egress;
 mod files;
 mod frame;
 mod init;

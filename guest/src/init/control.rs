@@ -3,13 +3,15 @@
 use super::{
     calls::stream_of,
     failure::{because, failure},
+    gateway::FIRST_GUEST_STREAM,
     guest::Guest,
     terminal, tree, usage,
 };
 use crate::{
+    egress::ports,
     frame::Broken,
     proto::link::{
-        Done, Failure, FileCall, Forget, HostControl, Pong, Resize, guest_control::Message as Answer,
+        Done, Failure, FileCall, Forget, HostControl, Pong, PortsReport, Resize, guest_control::Message as Answer,
         host_control::Message,
     },
 };
@@ -29,7 +31,8 @@ impl Guest {
             Message::Resize(resize) => self.resize(&resize).map(done),
             Message::Forget(forget) => self.forget(&forget).map(done),
             Message::File(call) => self.open_call(id, call).map(|()| None),
-            Message::Dial(_) | Message::Ports(_) => Err(failure("METHOD_UNKNOWN", "a call of another version")),
+            Message::Dial(dial) => self.dial(id, &dial).map(|()| None),
+            Message::Ports(_) => Ok(Some(Answer::Ports(PortsReport { ports: ports::list() }))),
             Message::Usage(_) => Ok(Some(Answer::Usage(usage::report(self)))),
             Message::Shutdown(_) => {
                 self.answer(id, Ok(Answer::Done(Done {})));
@@ -87,7 +90,10 @@ impl Guest {
 
     /// A stream that a message opens: any number but one that is in use.
     pub fn claim_stream(&mut self, stream: u32) -> Result<(), Failure> {
-        if stream == 0 || self.processes.contains_key(&stream) || self.calls.has_stream(stream) {
+        let in_use = self.processes.contains_key(&stream)
+            || self.calls.has_stream(stream)
+            || self.gateway.sockets.contains_key(&stream);
+        if stream == 0 || stream >= FIRST_GUEST_STREAM || in_use {
             return Err(failure("INVALID_INPUT", "stream: 0 or in use"));
         }
         self.last_stream = self.last_stream.max(stream);

@@ -144,6 +144,7 @@ impl Guest {
         let message = Some(guest_control::Message::Hello(self.hello()));
         push_control(&mut link.control, &GuestControl { id, failure: None, message });
         self.link = Some(link);
+        self.gateway.listen(&self.poller, true);
         self.enlist_all();
         self.handle_frames();
     }

@@ -28,6 +28,11 @@ pub enum Token {
     Stdin(u32),
     Stdout(u32),
     Stderr(u32),
+    /// A listener of the gateway, by its place; the socket of names, and callers on TCP; a connection, by stream.
+    Listener(u32),
+    Names,
+    NameCaller(u32),
+    Socket(u32),
 }
 
 impl Token {
@@ -41,6 +46,10 @@ impl Token {
             Self::Stdin(stream) => (5, stream),
             Self::Stdout(stream) => (6, stream),
             Self::Stderr(stream) => (7, stream),
+            Self::Listener(index) => (8, index),
+            Self::Names => (9, 0),
+            Self::NameCaller(number) => (10, number),
+            Self::Socket(stream) => (11, stream),
         };
         kind << 32 | u64::from(number)
     }
@@ -56,6 +65,10 @@ impl Token {
             5 => Self::Stdin(number),
             6 => Self::Stdout(number),
             7 => Self::Stderr(number),
+            8 => Self::Listener(number),
+            9 => Self::Names,
+            10 => Self::NameCaller(number),
+            11 => Self::Socket(number),
             _ => return None,
         })
     }

@@ -12,16 +12,21 @@ use super::{
     calls::{Calls, Serve},
     doors::Newcomer,
     events::{EventFlags, Poller, Token},
+    gateway::Gateway,
     link::Link,
     process::Process,
     sealing::{Preparer, Sealer, Wall},
     spares::Spare,
 };
-use crate::sys::{board::Board, signalfd::SignalFd};
+use crate::{
+    egress::listeners::Listeners,
+    sys::{board::Board, signalfd::SignalFd},
+};
 
 /// What the loop is built on, so that tests can do without a wall.
 #[derive(Clone, Copy)]
 pub struct Hooks {
+    pub listen: fn() -> Listeners,
     pub prepare: Preparer,
     pub seal: Sealer,
     pub serve: Serve,
@@ -53,6 +58,7 @@ pub struct Guest {
     /// Living monitors and their streams, also of processes that were forgotten.
     pub monitors: HashMap<i32, u32>,
     pub calls: Calls,
+    pub gateway: Gateway,
     /// The highest stream that was ever opened.
     pub last_stream: u32,
     /// Set when there is nothing more to do.
@@ -67,6 +73,7 @@ impl Guest {
         poller.add(&door, Token::Door, EventFlags::IN)?;
         poller.add(&children, Token::Children, EventFlags::IN)?;
         poller.add(&*calls.wake, Token::Wake, EventFlags::IN)?;
+        let gateway = Gateway::new((hooks.listen)(), &poller, open_files.maximum.unwrap_or(u64::MAX))?;
         Ok(Self {
             hooks,
             poller,
@@ -86,6 +93,7 @@ impl Guest {
             starts: 0,
             monitors: HashMap::new(),
             calls,
+            gateway,
             last_stream: 0,
             exit_code: None,
         })
@@ -132,6 +140,10 @@ impl Guest {
             Token::Stdin(stream) => self.on_input_room(stream),
             Token::Stdout(stream) => self.on_output(stream, 0),
             Token::Stderr(stream) => self.on_output(stream, 1),
+            Token::Listener(index) => self.on_listener(index as usize),
+            Token::Names => self.on_names(),
+            Token::NameCaller(number) => self.gateway.callers.hear(number, &mut self.gateway.names),
+            Token::Socket(stream) => self.on_socket(stream, flags),
         }
     }
 
@@ -146,11 +158,13 @@ impl Guest {
     fn next_deadline(&self) -> Option<Instant> {
         let processes = self.processes.values().filter_map(Process::next_deadline);
         let newcomers = self.newcomers.iter().map(|newcomer| newcomer.until);
-        processes.chain(newcomers).chain(self.wall.deadline()).min()
+        let callers = self.gateway.callers.next_deadline();
+        processes.chain(newcomers).chain(callers).chain(self.wall.deadline()).min()
     }
 
     fn on_time(&mut self, now: Instant) {
         self.newcomers.retain(|newcomer| newcomer.until > now);
+        self.gateway.callers.on_time(now);
         self.seal_if_overdue(now);
         let due = |process: &&Process| process.next_deadline().is_some_and(|at| at <= now);
         let streams: Vec<u32> = self.processes.values().filter(due).map(|process| process.stream).collect();

@@ -25,6 +25,7 @@ const BACKLOG_BYTES: usize = 1024 * 1024;
 pub enum Turn {
     Process(u32),
     Call(CallNumber),
+    Socket(u32),
 }
 
 /// The rest of a payload whose header is on the wire already.

@@ -12,15 +12,19 @@ mod ending;
 mod events;
 mod failure;
 mod finishing;
+mod gateway;
 mod guest;
 mod input;
 mod link;
+mod name_callers;
 mod output;
 mod output_pipes;
 mod process;
 mod receiving;
 mod sealing;
 mod sending;
+mod socket;
+mod sockets;
 mod spares;
 mod starting;
 mod terminal;
@@ -39,7 +43,7 @@ use rustix::{
     process::{Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit},
 };
 
-use crate::{files, sys, wall};
+use crate::{egress::listeners::Listeners, files, sys, wall};
 use guest::{Guest, Hooks};
 
 /// Usage or environment (spec/link.md).
@@ -49,7 +53,7 @@ const EXIT_USAGE: u8 = 70;
 pub fn main(args: &[OsString]) -> ExitCode {
     // Nothing inside outlives the process that waits for it outside; sealing asks for it again.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    let hooks = Hooks { prepare: wall::prepare, seal: wall::seal, serve: files::serve };
+    let hooks = Hooks { listen, prepare: wall::prepare, seal: wall::seal, serve: files::serve };
     let code = match inherited_door(args) {
         Ok(door) => {
             wall::warm_up();
@@ -61,6 +65,10 @@ pub fn main(args: &[OsString]) -> ExitCode {
         }
     };
     ExitCode::from(code)
+}
+
+fn listen() -> Listeners {
+    Listeners::open(wall::catches_every_port())
 }
 
 fn inherited_door(args: &[OsString]) -> Result<OwnedFd, String> {

@@ -5,7 +5,7 @@ use std::mem;
 
 use rustix::io::{Errno, read};
 
-use super::{events::EventFlags, guest::Guest, output_pipes::rewatch, sending::enlist};
+use super::{events::EventFlags, gateway::FIRST_GUEST_STREAM, guest::Guest, output_pipes::rewatch, sending::enlist};
 use crate::frame::{Broken, Frame, Kind, Tag, push_ack};
 
 impl Guest {
@@ -71,11 +71,15 @@ impl Guest {
             return self.on_control(frame.message()?);
         }
         let stream = frame.stream;
-        if stream > self.last_stream {
+        let last = if stream < FIRST_GUEST_STREAM { self.last_stream } else { self.gateway.last_stream };
+        if stream > last {
             return Err(Broken("a stream that was never opened"));
         }
         if self.processes.contains_key(&stream) {
             return self.on_process_frame(frame);
+        }
+        if self.gateway.sockets.contains_key(&stream) {
+            return self.on_socket_frame(frame);
         }
         match frame.kind {
             Kind::Data => self.calls.data(stream, frame.payload)?,
@@ -129,9 +133,11 @@ impl Guest {
         }
     }
 
-    /// The connection is gone. Processes go on; file calls do not.
+    /// The connection is gone. Processes go on; file calls and programs' connections do not.
     pub fn cut(&mut self) {
         self.link = None;
+        self.drop_sockets();
+        self.gateway.listen(&self.poller, false);
         self.held_back = false;
         self.calls.cut();
         self.wall.forget_request();

@@ -136,15 +136,19 @@ impl Guest {
         let mut keep = vec![self.door.as_raw_fd(), self.children.as_fd().as_raw_fd(), self.poller.as_fd().as_raw_fd()];
         keep.push(self.calls.wake.as_fd().as_raw_fd());
         keep.extend(self.link.as_ref().map(|link| link.fd.as_raw_fd()));
+        keep.extend(self.gateway.descriptors());
         let Request { id, seal, prepared, .. } = *request;
         match (self.hooks.seal)(&seal, prepared, mounts, &keep) {
-            Ok(holds) => match self.enter_world(&seal, &holds) {
-                Ok(()) => self.answer(id, Ok(Message::Sealed(Sealed { holds }))),
-                Err(errno) => {
-                    let message = format!("/dev/null: {errno}");
-                    self.give_up(id, SealError { step: STEP_DESCRIPTORS, message });
+            Ok(mut holds) => {
+                holds.push(self.gateway.listeners.hold());
+                match self.enter_world(&seal, &holds) {
+                    Ok(()) => self.answer(id, Ok(Message::Sealed(Sealed { holds }))),
+                    Err(errno) => {
+                        let message = format!("/dev/null: {errno}");
+                        self.give_up(id, SealError { step: STEP_DESCRIPTORS, message });
+                    }
                 }
-            },
+            }
             Err(error) => self.give_up(id, error),
         }
     }
@@ -153,7 +157,7 @@ impl Guest {
     fn enter_world(&mut self, seal: &Seal, holds: &[Hold]) -> rustix::io::Result<()> {
         // For people and agents inside; nothing depends on it.
         let _ = note::write(seal.description.as_ref(), holds);
-        self.wall = Wall::Closed(Box::new(World::new(seal, &self.open_files)?));
+        self.wall = Wall::Closed(Box::new(World::new(seal, &self.open_files, self.gateway.listeners.has_proxy())?));
         Ok(())
     }
 

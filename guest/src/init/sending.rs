@@ -48,6 +48,7 @@ impl Guest {
             match link.ready.pop_front() {
                 Some(Turn::Process(stream)) => self.send_output(stream),
                 Some(Turn::Call(number)) => self.calls.send(number, link),
+                Some(Turn::Socket(stream)) => self.send_socket(stream),
                 None => return,
             }
         }

@@ -8,9 +8,12 @@ use rustix::{
     process::Rlimit,
 };
 
-use crate::proto::link;
+use crate::{proto::link, rules::NETWORK_PROXY_PORT};
 
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// What programs inside reach by themselves.
+const NO_PROXY: &str = "localhost,127.0.0.1,::1,198.18.0.1";
 
 /// Variables by name; the last value given wins.
 pub type Environment = BTreeMap<String, String>;
@@ -28,11 +31,11 @@ pub struct World {
 }
 
 impl World {
-    /// `open_files`: the limit on open files that PID 1 itself was started with.
-    pub fn new(seal: &link::Seal, open_files: &Rlimit) -> io::Result<Self> {
+    /// `open_files`: the limit on open files that PID 1 itself was started with. `proxy`: there is one to be named.
+    pub fn new(seal: &link::Seal, open_files: &Rlimit, proxy: bool) -> io::Result<Self> {
         let workdir = if seal.workdir.is_empty() { "/".into() } else { seal.workdir.clone() };
         Ok(Self {
-            environment: environment(seal),
+            environment: environment(seal, proxy),
             workdir,
             open_files: *open_files,
             null: fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?,
@@ -50,7 +53,7 @@ impl World {
     }
 }
 
-fn environment(seal: &link::Seal) -> Environment {
+fn environment(seal: &link::Seal, proxy: bool) -> Environment {
     let user = if seal.user.is_empty() { "user" } else { &seal.user };
     let home = if seal.home.is_empty() { "/" } else { &seal.home };
     let bash = Path::new("/bin/bash");
@@ -65,6 +68,17 @@ fn environment(seal: &link::Seal) -> Environment {
         ("TZ", "UTC"),
     ];
     let mut environment: Environment = base.map(|(name, value)| (name.into(), value.into())).into();
+    if proxy {
+        // An HTTP proxy for everything: libraries that are told of SOCKS and lack it refuse to work at all.
+        let address = format!("http://127.0.0.1:{NETWORK_PROXY_PORT}");
+        for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
+            environment.insert(name.into(), address.clone());
+            environment.insert(name.to_ascii_lowercase(), address.clone());
+        }
+        for name in ["NO_PROXY", "no_proxy"] {
+            environment.insert(name.into(), NO_PROXY.into());
+        }
+    }
     for variable in &seal.env {
         add_variable(&mut environment, variable);
     }
@@ -89,7 +103,7 @@ mod tests {
     use super::*;
 
     fn world(seal: &link::Seal) -> World {
-        World::new(seal, &getrlimit(Resource::Nofile)).unwrap()
+        World::new(seal, &getrlimit(Resource::Nofile), false).unwrap()
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod overlay;
 mod place;
 mod plan;
 mod privileges;
+mod redirect;
 mod report;
 mod rlimits;
 mod seccomp;
@@ -27,6 +28,7 @@ use std::os::fd::OwnedFd;
 use crate::proto::link;
 use report::Report;
 
+pub use network::{FALLBACK_PORTS, catches_every_port};
 pub use oom::expendable;
 pub use step::SealError;
 

@@ -1,7 +1,7 @@
 //! The sandbox's own network namespace: loopback up, with the address that the egress gateway uses.
 //! There is no other device, ever; what may leave is decided on the host.
 
-use std::os::fd::OwnedFd;
+use std::{os::fd::OwnedFd, sync::OnceLock};
 
 use rustix::{
     io::{self, Errno},
@@ -9,6 +9,7 @@ use rustix::{
 };
 
 use super::{
+    redirect,
     report::Report,
     step::{During, SealError, Step},
 };
@@ -19,6 +20,7 @@ const GATEWAY: ([u8; 4], u8) = ([198, 18, 0, 1], 15);
 const RTM_NEWLINK: u16 = 16;
 const RTM_GETLINK: u16 = 18;
 const RTM_NEWADDR: u16 = 20;
+const RTM_NEWROUTE: u16 = 24;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
 const REQUEST: u16 = 0x1;
@@ -30,6 +32,19 @@ const LOOPBACK: u32 = 0x8;
 /// The first device of every network namespace.
 const LOOPBACK_INDEX: i32 = 1;
 const HEADER: usize = 16;
+
+/// Where the kernel cannot redirect: the ports that listeners stand for. None that a program inside would use, since
+/// it could not any more.
+pub const FALLBACK_PORTS: [u16; 4] = [22, 80, 443, 9418];
+
+/// What became of the route and of the redirect. Set once: the rules would be there twice otherwise.
+static ROUTE: OnceLock<Result<(), Errno>> = OnceLock::new();
+static REDIRECT: OnceLock<Result<(), Errno>> = OnceLock::new();
+
+/// Whether connections to every port are caught.
+pub fn catches_every_port() -> bool {
+    REDIRECT.get().is_some_and(|result| result.is_ok())
+}
 
 pub fn prepare(report: &mut Report) -> Result<(), SealError> {
     let socket = rustix::net::socket_with(
@@ -50,7 +65,39 @@ pub fn prepare(report: &mut Report) -> Result<(), SealError> {
         return Err(Step::Network.error("the network namespace has a device beside loopback"));
     }
     report.holds("network.none", "network namespace", "loopback is the only device");
+    report_transparent(ROUTE.get_or_init(|| catch_all_addresses(&socket)), report);
     Ok(())
+}
+
+/// Names resolve to addresses that lead to the guest; what is said there is about programs that know no proxy.
+fn report_transparent(routed: &io::Result<()>, report: &mut Report) {
+    let name = "network.transparent";
+    let literal = match routed {
+        Ok(()) => "names and IPv4 addresses".to_owned(),
+        Err(errno) => format!("names, not addresses ({errno})"),
+    };
+    match REDIRECT.get_or_init(|| redirect::set(GATEWAY.0)) {
+        Ok(()) => report.holds(name, "nftables redirect", format!("every TCP port; {literal}")),
+        Err(errno) => {
+            let ports = FALLBACK_PORTS.map(|port| port.to_string()).join(", ");
+            report.holds(name, "listeners", format!("TCP ports {ports} only (nftables: {errno}); {literal}"));
+        }
+    }
+}
+
+/// A route by which every IPv4 address is one of this namespace's own: TCP can be caught then, and all else gets an
+/// error at once instead of none.
+fn catch_all_addresses(socket: &OwnedFd) -> io::Result<()> {
+    // rtmsg: family, lengths of destination and source, tos, table local, protocol static, scope host, type local, flags
+    let mut body = vec![2, 0, 0, 0, 255, 4, 254, 2, 0, 0, 0, 0];
+    // RTA_OIF
+    body.extend(8u16.to_ne_bytes());
+    body.extend(4u16.to_ne_bytes());
+    body.extend(LOOPBACK_INDEX.to_ne_bytes());
+    match call(socket, RTM_NEWROUTE, REQUEST | ACK | CREATE, &body) {
+        Ok(_) | Err(Errno::EXIST) => Ok(()),
+        Err(errno) => Err(errno),
+    }
 }
 
 fn raise_loopback(socket: &OwnedFd) -> io::Result<()> {

@@ -17,6 +17,7 @@ use std::{
 
 use super::guest::Hooks;
 use crate::{
+    egress::listeners::Listeners,
     proto::link,
     sys::testing::Inmate,
     wall::{Prepared, SealError},
@@ -39,7 +40,12 @@ impl Sandbox {
         let inmate = Inmate::start(listener.as_fd(), |door| {
             super::serve(
                 door,
-                Hooks { prepare: |_| Ok(Prepared::default()), seal: fake_seal, serve: calls::fake_serve },
+                Hooks {
+                    listen: Listeners::default,
+                    prepare: |_| Ok(Prepared::default()),
+                    seal: fake_seal,
+                    serve: calls::fake_serve,
+                },
             )
         });
         Self { directory, inmate: Some(inmate.unwrap()) }
