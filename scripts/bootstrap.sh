@@ -88,5 +88,8 @@ if [ "${1:-}" = --tests ]; then
   install jq jq
   install perl perl
   install script bsdutils
+  install busybox busybox-static
+  install dockerd docker.io
+  install rsync rsync
 fi
 touch .caisson/stamp

@@ -5,6 +5,7 @@ mod ctl;
 mod egress;
 mod files;
 mod frame;
+mod image;
 mod init;
 mod keeper;
 mod launcher;
@@ -33,12 +34,13 @@ fn main() -> ExitCode {
         Some("ctl") => ctl::main(&args[1..]),
         Some("launch") => launcher::main(&args[1..]),
         Some("workspace") => workspace::main(&args[1..]),
+        Some("image") => image::main(),
         Some("build-id") => {
             println!("{}", build_id::BUILD_ID);
             ExitCode::SUCCESS
         }
         _ => {
-            eprintln!("usage: caisson-guest init|keeper|workspace|ctl|launch|build-id …");
+            eprintln!("usage: caisson-guest init|keeper|workspace|image|ctl|launch|build-id …");
             ExitCode::from(70)
         }
     }

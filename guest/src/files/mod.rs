@@ -16,7 +16,7 @@ mod remove;
 mod rename;
 mod root;
 mod stepwise;
-mod tar;
+pub mod tar;
 mod temporary;
 #[cfg(test)]
 mod tests;
@@ -31,6 +31,8 @@ use rustix::io::Errno;
 use crate::proto::link::{self, file_call::Call};
 use failure::{Stop, failure};
 use root::Root;
+
+pub use unpack::clean_member;
 
 /// The stream went away: the caller gave it up or the link was cut.
 #[derive(Debug)]

@@ -225,6 +225,70 @@ pub struct Identity {
     #[prost(string, tag = "6")]
     pub user_namespaces_reason: ::prost::alloc::string::String,
 }
+// Between the daemon and `caisson-guest image`, which unpacks the layers of images and puts roots together. One job per
+// process: the job on standard input behind its length as four little-endian bytes, for a layer followed by the
+// archive; then one answer on standard output, also behind its length.
+
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ImageJob {
+    /// Where the result goes: an empty directory, the only place that the process can write.
+    #[prost(string, tag = "1")]
+    pub directory: ::prost::alloc::string::String,
+    /// Work as this uid and gid; 0: as whoever started it.
+    #[prost(uint32, tag = "2")]
+    pub uid: u32,
+    #[prost(oneof = "image_job::Job", tags = "3, 4")]
+    pub job: ::core::option::Option<image_job::Job>,
+}
+/// Nested message and enum types in `ImageJob`.
+pub mod image_job {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Job {
+        #[prost(message, tag = "3")]
+        Unpack(super::UnpackLayer),
+        #[prost(message, tag = "4")]
+        Assemble(super::AssembleRoot),
+    }
+}
+/// Unpacks one layer, an uncompressed tar stream. Whiteouts stay what they are in the archive: files named `.wh.NAME`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UnpackLayer {
+    #[prost(uint64, tag = "1")]
+    pub max_bytes: u64,
+    #[prost(uint64, tag = "2")]
+    pub max_files: u64,
+}
+/// Puts unpacked layers together, the lowest first: files are hard links into them.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AssembleRoot {
+    #[prost(string, repeated, tag = "1")]
+    pub layers: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ImageAnswer {
+    #[prost(oneof = "image_answer::Answer", tags = "1, 2")]
+    pub answer: ::core::option::Option<image_answer::Answer>,
+}
+/// Nested message and enum types in `ImageAnswer`.
+pub mod image_answer {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum Answer {
+        #[prost(message, tag = "1")]
+        Done(super::ImageDone),
+        #[prost(message, tag = "2")]
+        Failure(super::KeeperFailure),
+    }
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ImageDone {
+    #[prost(uint64, tag = "1")]
+    pub files: u64,
+    #[prost(uint64, tag = "2")]
+    pub bytes: u64,
+    /// Devices, FIFOs and the like, which no sandbox gets.
+    #[prost(uint64, tag = "3")]
+    pub left_out: u64,
+}
 // Between the daemon and `caisson-guest workspace`, which reads a sandbox's writable layer and brings changes into the
 // project. One job per process: the job on standard input, then messages on standard output, each behind its
 // length as four little-endian bytes; the last one is `done` or `failure`.

@@ -295,6 +295,8 @@ pub mod mount {
         /// No descriptor comes for it: an empty, writable directory of the sandbox's own, bounded as its tmpfs mounts are.
         /// A project is then sent over the link and unpacked there.
         Private = 4,
+        /// The root of an image, at `/`: its directories are laid out read-only around the sandbox's own.
+        Root = 5,
     }
     impl Kind {
         /// String value of the enum field names used in the ProtoBuf definition.
@@ -308,6 +310,7 @@ pub mod mount {
                 Self::Lower => "KIND_LOWER",
                 Self::Upper => "KIND_UPPER",
                 Self::Private => "KIND_PRIVATE",
+                Self::Root => "KIND_ROOT",
             }
         }
         /// Creates an enum from field names used in the ProtoBuf definition.
@@ -318,6 +321,7 @@ pub mod mount {
                 "KIND_LOWER" => Some(Self::Lower),
                 "KIND_UPPER" => Some(Self::Upper),
                 "KIND_PRIVATE" => Some(Self::Private),
+                "KIND_ROOT" => Some(Self::Root),
                 _ => None,
             }
         }

@@ -18,6 +18,7 @@ mod privileges;
 mod redirect;
 mod report;
 mod rlimits;
+mod root;
 mod seccomp;
 mod step;
 mod tmpfs;

@@ -14,6 +14,7 @@ use super::{
     place::{self, Ground},
     plan::{Attachment, Plan},
     report::Report,
+    root,
     step::{During, SealError, Step},
     tmpfs,
 };
@@ -52,8 +53,18 @@ pub fn attach(plan: &Plan<'_>, prepared: Prepared, report: &mut Report) -> Resul
     let ground = Ground::new(&before);
     let mut stage = Stage::new(&ground).during(Step::Mounts, "a stage for layers")?;
     let mut unguarded = Vec::new();
+    let mut laid_out = Vec::new();
     for attachment in &plan.attachments {
         let path = attachment.path();
+        if let Attachment::Root { tree } = attachment {
+            let laid = root::lay_out(tree, &mut stage, &ground, &root::own_places(plan, &before))
+                .during(Step::Mounts, "the image")?;
+            laid_out = laid.mounted;
+            if !laid.guarded {
+                unguarded.push("the image".to_owned());
+            }
+            continue;
+        }
         let guarded =
             attach_one(attachment, plan.seal, &mut stage, &ground).during(Step::Mounts, explain(attachment))?;
         if !guarded {
@@ -79,6 +90,7 @@ pub fn attach(plan: &Plan<'_>, prepared: Prepared, report: &mut Report) -> Resul
     let asked: HashSet<String> = plan.attachments.iter().map(|attachment| attachment.path().to_owned()).collect();
     let mut known: HashSet<String> = before.into_iter().map(|mount| mount.path).collect();
     known.extend(covers::PROC_READ_ONLY.map(String::from).into_iter().chain(denied).chain(asked.iter().cloned()));
+    known.extend(laid_out);
     Ok(Layout { writable, known, asked })
 }
 
@@ -125,6 +137,8 @@ fn attach_one(attachment: &Attachment, seal: &Seal, stage: &mut Stage, ground: &
             tmpfs::mount_at(path, 0o755, seal.tmpfs_bytes, seal.tmpfs_inodes)?;
             Ok(true)
         }
+        // Laid out before everything else.
+        Attachment::Root { .. } => Ok(true),
         Attachment::Overlay { path, lower, layers } => {
             move_to(&stage.writable(lower, layers)?, &ground.directory(path)?)?;
             Ok(true)
@@ -150,7 +164,7 @@ fn attach_one(attachment: &Attachment, seal: &Seal, stage: &mut Stage, ground: &
     }
 }
 
-fn bind(tree: &OwnedFd, place: &OwnedFd, read_only: bool) -> io::Result<()> {
+pub fn bind(tree: &OwnedFd, place: &OwnedFd, read_only: bool) -> io::Result<()> {
     move_to(tree, place)?;
     // Only once it is attached here may this namespace change it. Nothing else runs yet.
     let mut attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
@@ -179,7 +193,7 @@ fn explain(attachment: &Attachment) -> String {
         Attachment::Overlay { .. } => {
             format!("the overlay at {path} (a file system mounted inside the project makes this fail)")
         }
-        Attachment::Bind { .. } => format!("the mount at {path}"),
+        Attachment::Bind { .. } | Attachment::Root { .. } => format!("the mount at {path}"),
         Attachment::Private { .. } => format!("a directory of its own at {path}"),
     }
 }

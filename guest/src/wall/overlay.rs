@@ -11,7 +11,11 @@ use rustix::{
     },
 };
 
-use super::{mounts::move_to, place::Ground, tmpfs};
+use super::{
+    mounts::{bind, move_to},
+    place::Ground,
+    tmpfs,
+};
 
 const FOLDER: &str = "/.caisson";
 const EMPTY: &str = "/.caisson/empty";
@@ -56,6 +60,24 @@ impl Stage {
         // Without an upper layer there must be two lower ones.
         fsconfig_set_string(&context, "lowerdir", format!("{lower}:{EMPTY}"))?;
         finish(&context, MountAttrFlags::MOUNT_ATTR_RDONLY)
+    }
+
+    /// Attaches the root of an image to the stage, read-only, and tells where; false if sockets in it can be reached.
+    pub fn image(&mut self, tree: &OwnedFd) -> io::Result<(String, bool)> {
+        let made = self.read_only(tree);
+        let path = format!("{FOLDER}/image");
+        rustix::fs::mkdir(&path, Mode::from_raw_mode(0o700))?;
+        let place = rustix::fs::open(&path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        match made {
+            Ok(mount) => {
+                move_to(&mount, &place)?;
+                Ok((path, true))
+            }
+            Err(_) => {
+                bind(tree, &place, true)?;
+                Ok((path, false))
+            }
+        }
     }
 
     fn put(&mut self, tree: &OwnedFd) -> io::Result<String> {

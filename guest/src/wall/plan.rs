@@ -10,6 +10,10 @@ use crate::{
 
 /// One thing to attach, with the descriptors that the broker sent for it.
 pub enum Attachment {
+    /// The root of an image.
+    Root {
+        tree: OwnedFd,
+    },
     Bind {
         path: String,
         read_only: bool,
@@ -30,6 +34,7 @@ pub enum Attachment {
 impl Attachment {
     pub fn path(&self) -> &str {
         match self {
+            Attachment::Root { .. } => "/",
             Attachment::Bind { path, .. } | Attachment::Overlay { path, .. } | Attachment::Private { path } => path,
         }
     }
@@ -115,6 +120,9 @@ fn pair(mounts: &[&Mount], descriptors: Vec<OwnedFd>) -> Result<Vec<Attachment>,
         check_identity(mount, &tree)?;
         let path = mount.path.clone();
         match (Kind::try_from(mount.kind), lower.take()) {
+            (Ok(Kind::Root), None) if attachments.is_empty() && path == "/" && !mount.is_file => {
+                attachments.push(Attachment::Root { tree });
+            }
             (Ok(Kind::Bind), None) => {
                 attachments.push(Attachment::Bind { path, read_only: mount.read_only, is_file: mount.is_file, tree });
             }

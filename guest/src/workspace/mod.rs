@@ -2,7 +2,7 @@
 //! One job per process, on standard input; the answers go to standard output.
 
 mod apply;
-mod beneath;
+pub mod beneath;
 mod carry_out;
 mod compare;
 mod copying;
@@ -18,8 +18,9 @@ mod whole;
 mod tests;
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     io::{self, BufWriter, Read, Write},
+    os::fd::OwnedFd,
     process::ExitCode,
 };
 
@@ -99,6 +100,11 @@ pub fn main(_args: &[OsString]) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
+}
+
+/// Copies a regular file with its times and permission bits.
+pub fn copy_file(from: (&OwnedFd, &OsStr), to: (&OwnedFd, &OsStr)) -> io::Result<()> {
+    copying::copy(from, to).map_err(|error| io::Error::other(error.message))
 }
 
 /// Runs one job; what it finds goes to `answers`.

@@ -7,6 +7,7 @@ import {
   FileEventSchema,
   FileInfoSchema,
   FileType,
+  ImageSchema,
   type ProcessEvent,
   ProcessEventSchema,
   ProcessSchema,
@@ -57,6 +58,14 @@ const file = create(FileInfoSchema, {
   size: 11n,
   mode: 0o644,
   etag: "e1",
+});
+
+const image = create(ImageSchema, {
+  name: "a:1",
+  id: "sha256:00",
+  layers: ["sha256:11"],
+  sizeBytes: 5n,
+  importedAt: at,
 });
 
 function exitOf(code: number): ProcessEvent {
@@ -214,6 +223,15 @@ export function fakeEngine(watched: Watched): Engine {
       }),
       undo: async () => [{ path: bytes("b"), outcome: 1 }],
       discard: async () => 12,
+    },
+    images: {
+      list: async () => [image],
+      import: async function* () {
+        yield { progress: { step: "layer", layersDone: 1, layers: 2, bytes: 9n } };
+        yield { image };
+      },
+      remove: async () => 12,
+      collect: async () => ({ bytes: 12, layers: 1 }),
     },
     profiles: () => [],
     drivers: async () => [],

@@ -2,6 +2,7 @@ import { Approvals } from "./api/approvals.ts";
 import type { Box } from "./api/box.ts";
 import { type ExecOptions, runCommand, startCommand } from "./api/commands.ts";
 import { Events } from "./api/events.ts";
+import { Images } from "./api/images.ts";
 import { Keys } from "./api/keys.ts";
 import type { Result } from "./api/result.ts";
 import type { Run } from "./api/run.ts";
@@ -28,6 +29,7 @@ export class Client {
   readonly system: System;
   readonly keys: Keys;
   readonly approvals: Approvals;
+  readonly images: Images;
   readonly #caller: Caller;
 
   constructor(options: CallerOptions) {
@@ -38,6 +40,7 @@ export class Client {
     this.system = new System(this.#caller);
     this.keys = new Keys(this.#caller);
     this.approvals = new Approvals(this.#caller, this.events);
+    this.images = new Images(this.#caller);
   }
 
   /** Makes a sandbox; short for `sandboxes.create`. */

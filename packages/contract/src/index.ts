@@ -4,6 +4,7 @@ export * from "./gen/caisson/v1/approval_pb.ts";
 export * from "./gen/caisson/v1/enforcement_pb.ts";
 export * from "./gen/caisson/v1/event_pb.ts";
 export * from "./gen/caisson/v1/file_pb.ts";
+export * from "./gen/caisson/v1/image_pb.ts";
 export * from "./gen/caisson/v1/limits_pb.ts";
 export * from "./gen/caisson/v1/network_pb.ts";
 export * from "./gen/caisson/v1/options_pb.ts";

@@ -14,6 +14,8 @@ pub enum Kind {
     Directory,
     Symlink,
     HardLink,
+    /// A device or FIFO, where the reader was asked to tell of them instead of refusing.
+    Special,
 }
 
 /// One member, without its content.

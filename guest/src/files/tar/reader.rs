@@ -27,6 +27,7 @@ pub struct Reader {
     extra: Extra,
     /// The time of all members from here on; nothing else is taken from a global header.
     modified: Option<i64>,
+    tells_special: bool,
 }
 
 #[derive(Default)]
@@ -53,6 +54,11 @@ enum State {
 }
 
 impl Reader {
+    /// One that tells of devices and FIFOs, so that they can be left out.
+    pub fn telling_special() -> Self {
+        Self { tells_special: true, ..Self::default() }
+    }
+
     /// Takes one piece; every event is given to `tell`, whose error ends the reading.
     pub fn take<E: From<&'static str>>(
         &mut self,
@@ -153,6 +159,7 @@ impl Reader {
             b'5' => Kind::Directory,
             b'2' => Kind::Symlink,
             b'1' => Kind::HardLink,
+            b'3' | b'4' | b'6' if self.tells_special => Kind::Special,
             b'3' | b'4' => return Err("a member is a device"),
             b'6' => return Err("a member is a FIFO"),
             _ => return Err("a member is of a kind that is not taken"),

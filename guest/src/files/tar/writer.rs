@@ -29,6 +29,8 @@ pub fn put_member(out: &mut Vec<u8>, member: &Member) {
         Kind::HardLink => b'1',
         Kind::Symlink => b'2',
         Kind::Directory => b'5',
+        // Nobody packs one.
+        Kind::Special => b'6',
     };
     if !extra.is_empty() {
         let mut speaking = [0_u8; BLOCK_BYTES];

@@ -15,6 +15,7 @@ use super::{
     tar::reader::Reader,
 };
 use crate::proto::link::{Failure, FileReply, UnpackCall};
+pub use names::clean as clean_member;
 use stage::Stage;
 
 pub fn unpack(root: &Root, call: &UnpackCall, talk: &mut Talk<'_>) -> Result<(), Stop> {

@@ -6,6 +6,7 @@ import type { Log, SystemInfo } from "../deps.ts";
 import { approvalService } from "./approval.ts";
 import { eventService } from "./event.ts";
 import { fileService } from "./file.ts";
+import { imageService } from "./image.ts";
 import { keyService } from "./key.ts";
 import { processService } from "./process.ts";
 import { Repeats } from "./repeats.ts";
@@ -34,6 +35,7 @@ export function createServices({ engine, store, keys, system, log }: ServiceDeps
     fileService(engine),
     workspaceService(engine),
     approvalService(engine, repeats),
+    imageService(engine),
     eventService(store),
     systemService(engine, system, repeats),
     keyService(keys),

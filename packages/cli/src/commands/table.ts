@@ -42,6 +42,10 @@ const groups: readonly { title: string; commands: Readonly<Record<string, Loader
     },
   },
   {
+    title: "Images",
+    commands: { image: () => import("./image.ts") },
+  },
+  {
     title: "What sandboxes ask for",
     commands: {
       approvals: () => import("./approvals.ts"),

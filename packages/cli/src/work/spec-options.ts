@@ -28,6 +28,11 @@ export const specOptions = {
     value: "NAME",
     summary: "What is allowed inside; see `caisson profile ls`. Default: moderate",
   },
+  image: {
+    kind: "text",
+    value: "IMAGE|DIR",
+    summary: "What its programs are: `host`, an imported image, or a directory. Default: host",
+  },
   toolchains: {
     kind: "choice",
     choices: ["auto", "off"],
@@ -59,6 +64,7 @@ export function specFrom(values: SpecValues, io: Io, host: Host): ChosenSpec {
   if (values.tier) spec.tier = values.tier;
   if (values.driver) spec.driver = values.driver;
   if (values.profile) spec.profile = values.profile;
+  if (values.image) spec.image = imageFrom(values.image, io);
   if (values.agent) spec.agent = values.agent;
   if (values.toolchains) spec.toolchains = values.toolchains;
   if (values["idle-ttl"]) spec.idleTtl = values["idle-ttl"];
@@ -69,6 +75,11 @@ export function specFrom(values: SpecValues, io: Io, host: Host): ChosenSpec {
   const { workspace, workspaceIsDefault = false, note } = workspaceFrom(values, io, host);
   if (workspace) spec.workspace = workspace;
   return { spec, workspaceIsDefault, note };
+}
+
+/** A directory is named by a path with a slash at its beginning, or after dots. */
+function imageFrom(image: string, io: Io): string {
+  return /^\.{0,2}\//.test(image) ? resolve(io.cwd, image) : image;
 }
 
 export function labelsFrom(words: readonly string[]): Record<string, string> {

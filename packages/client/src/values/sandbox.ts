@@ -32,7 +32,7 @@ export interface SandboxSpec {
   driver?: string | undefined;
   /** Default: `moderate`. */
   profile?: string | undefined;
-  /** Default: `host`. */
+  /** The host's own programs, an imported image by name or id, or a directory by its absolute path. Default: `host`. */
   image?: string | undefined;
   /** Default: none. */
   workspace?: Workspace | undefined;

@@ -15,6 +15,8 @@ export const rules = {
     "exec_output_bytes": 16777216,
     "kept_output_bytes": 268435456,
     "listing_bytes": 8388608,
+    "image_bytes": 34359738368,
+    "image_files": 2000000,
     "error_body_bytes": 512,
     "request_body_bytes": 4194304,
     "labels": 64,
@@ -78,6 +80,9 @@ export const rules = {
       "ApplyWorkspace",
       "UndoApply",
       "DiscardWorkspace",
+      "ImportImage",
+      "RemoveImage",
+      "CollectImages",
       "CreateKey",
       "RevokeKey",
       "DecideApproval"
@@ -325,6 +330,16 @@ export const rules = {
       "status": "NOT_FOUND",
       "http": 404,
       "next": "List keys with `caisson keys ls`."
+    },
+    "IMAGE_NOT_FOUND": {
+      "status": "NOT_FOUND",
+      "http": 404,
+      "next": "List images with `caisson image ls`; bring one in with `caisson image import`."
+    },
+    "IMAGE_INVALID": {
+      "status": "INVALID_ARGUMENT",
+      "http": 400,
+      "next": "Export the image again with `docker save` or as an OCI archive; what is wrong with it is in the message."
     },
     "NOT_FOUND": {
       "status": "NOT_FOUND",

@@ -30,6 +30,7 @@ function complete(spec: SpecInit, values: Map<SettingKey, Sourced>): SpecInit {
     profile: spec.profile || (spec.agent ? "" : (value("sandbox.profile") as string)),
     minimumTier: spec.minimumTier || tierNumbers[value("sandbox.minimum_tier") as keyof typeof tierNumbers],
     idleTtlS: spec.idleTtlS || (value("sandbox.idle_ttl_s") as number),
+    image: spec.image || (value("sandbox.image") as string),
     toolchains: spec.toolchains || (value("sandbox.toolchains") === "off" ? "off" : ""),
     env: { ...(value("sandbox.env") as Record<string, string>), ...spec.env },
   };
@@ -58,6 +59,11 @@ async function bound(spec: SpecInit, policy: Policy, profiles: Profiles): Promis
   if (policy.workspaces && dir) {
     const [place, ...roots] = await Promise.all([dir, ...policy.workspaces].map(real));
     if (!roots.some((root) => isBelow(place!, root))) forbid("a workspace outside the directories it names");
+  }
+  // A directory of the host is shown either way.
+  if (policy.workspaces && spec.image?.startsWith("/")) {
+    const [place, ...roots] = await Promise.all([spec.image, ...policy.workspaces].map(real));
+    if (!roots.some((root) => isBelow(place!, root))) forbid("an image outside the directories it names");
   }
   if (policy.limits) {
     const { memory_bytes, cpu_millis, pids, timeout_ms } = policy.limits;

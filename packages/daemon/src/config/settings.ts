@@ -120,6 +120,12 @@ export const settings = {
       "The host's toolchains that the caller's PATH uses: `auto` leaves it to the profile, `off` shows none to a sandbox that does not ask.",
     project: true,
   },
+  "sandbox.image": {
+    kind: "text",
+    default: "host",
+    about: "What a sandbox that names none is made from: `host`, an imported image, or a directory.",
+    project: true,
+  },
   "sandbox.env": { kind: "table", default: {}, about: "Variables for every command.", project: true },
   "sandbox.idle_ttl_s": {
     kind: "number",

@@ -1,6 +1,6 @@
 import { Tier } from "@caisson/contract";
 import { CaissonError } from "@caisson/contract/errors";
-import type { Driver } from "./driver.ts";
+import type { Capability, Driver } from "./driver.ts";
 
 /** What a sandbox asks for. */
 export interface DriverWish {
@@ -8,6 +8,8 @@ export interface DriverWish {
   minimumTier: Tier;
   /** A driver by name, or empty. */
   driver: string;
+  /** Capabilities that it must have. */
+  needs?: readonly Capability[];
 }
 
 /**
@@ -22,6 +24,11 @@ export async function chooseDriver(drivers: readonly Driver[], wish: DriverWish)
   for (const driver of candidates(drivers, wish.driver)) {
     if (driver.tier < minimum) {
       refusals.push(`${driver.name} is below the tier ${tierName(minimum)}`);
+      continue;
+    }
+    const lacks = (wish.needs ?? []).filter((need) => !driver.capabilities.includes(need));
+    if (lacks.length > 0) {
+      refusals.push(`${driver.name} cannot do: ${lacks.join(", ")}`);
       continue;
     }
     const probe = await driver.probe();

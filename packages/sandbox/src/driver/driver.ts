@@ -13,7 +13,7 @@ export interface Probe {
 /** What a driver needs to know to start an unsealed sandbox. Nothing of a project is in it. */
 export interface LaunchSpec {
   sandboxId: string;
-  /** `host`. */
+  /** `host`: with the host's own programs. `bare`: without any; the root of an image is handed in later. */
   image: string;
   /** A directory of the daemon's alone, for this sandbox: socket, log, layers. */
   dir: string;
@@ -40,6 +40,7 @@ export const nothingShown: Shown = { binds: [], covers: [] };
  * - `overlay`: a project's own directory can be the lower layer of an overlay.
  * - `binds`: shows parts of the host that are known at the launch.
  * - `images`: images other than `host`, by name.
+ * - `roots`: launches without any programs (`bare`), and takes the root of an image as a mount (`attach`).
  * - `pause`, `snapshot`, `fork`, `memory`: holds still, keeps its files, makes twins, keeps its memory too.
  * - `emulated`: its wall is a program that plays a machine; never the strongest.
  */
@@ -48,6 +49,7 @@ export type Capability =
   | "overlay"
   | "binds"
   | "images"
+  | "roots"
   | "pause"
   | "snapshot"
   | "fork"

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { CaissonError } from "@caisson/contract";
 import type { NewEvent, StateChange, Store, StoredEvent } from "@caisson/store";
 import { Approvals } from "../approvals/index.ts";
+import { ImageStore } from "../images/index.ts";
 import { type FoundCgroups, MemoryWatcher } from "../limits/index.ts";
 import { Profiles } from "../profiles/index.ts";
 import { Toolchains } from "../toolchains/index.ts";
@@ -27,6 +28,7 @@ export class EngineContext {
   readonly profiles: Profiles;
   readonly cgroups: FoundCgroups;
   readonly toolchains: Toolchains;
+  readonly images: ImageStore;
   readonly watcher = new MemoryWatcher();
   readonly admission: Admission;
   readonly reports: EnforcementReports;
@@ -54,6 +56,14 @@ export class EngineContext {
     this.profiles = new Profiles(this.settings.profiles, this.settings.agents);
     this.cgroups = parts.cgroups;
     this.toolchains = new Toolchains(this.home, parts.surroundings ?? { path: "", home: "" });
+    this.images = new ImageStore({
+      home: this.home,
+      guest: parts.guest,
+      store: parts.store,
+      commit: (events, changes) => this.commit(events, changes),
+      removeTree: (path) => parts.trees.remove(path),
+      inUse: () => [...this.boxes.values()].flatMap((box) => box.record.imageId ?? []),
+    });
     this.admission = new Admission(this.settings.admission);
     this.reports = new EnforcementReports(parts.store);
     this.idempotency = new Idempotency(parts.store);

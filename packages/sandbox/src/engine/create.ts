@@ -7,6 +7,7 @@ import { askForProfile } from "./asking.ts";
 import { Box } from "./box.ts";
 import type { EngineContext } from "./context.ts";
 import type { SpecInit } from "./engine.ts";
+import { resolveImage } from "./image.ts";
 import { endBox } from "./lifecycle.ts";
 import { newRecord } from "./new-record.ts";
 import type { Taken } from "./parts.ts";
@@ -61,7 +62,9 @@ export function planParts(
     home: context.home,
     profiles: context.profiles,
     cgroups: context.cgroups,
-    chooseDriver: (driver, minimumTier) => chooseDriver(context.parts.drivers, { driver, minimumTier }),
+    chooseDriver: (driver, minimumTier, needs) =>
+      chooseDriver(context.parts.drivers, { driver, minimumTier, needs }),
+    findImage: (name) => resolveImage(name, context.images, context.home),
     findToolchains: () => context.toolchains.find(call?.surroundings),
   };
 }
@@ -125,9 +128,9 @@ export async function startQueued(
   await startBox(context, box, plan, taken, { ...request, remember: () => [] }, actor);
 }
 
-/** Which of the pool's sandboxes will do. */
-function kindOf({ driver, spec, toolchains, workspace }: SandboxPlan): Kind {
-  const kind = { driver: driver.name, image: spec.image || "host" };
+/** Which of the pool's sandboxes will do. Images come in later, so that one kind serves them all. */
+function kindOf({ driver, image, toolchains, workspace }: SandboxPlan): Kind {
+  const kind = { driver: driver.name, image: image ? "bare" : "host" };
   if (driver.capabilities.includes("mounts")) return kind;
   return { ...kind, shown: shownOf(toolchains, workspace) };
 }

@@ -11,6 +11,7 @@ import type { Sealed } from "@caisson/contract/link";
 import type { StateChange, Store } from "@caisson/store";
 import { toLimits } from "../limits/index.ts";
 import { tierName } from "../profiles/index.ts";
+import { imageMechanism } from "./image.ts";
 import { kinds } from "./records.ts";
 import type { SandboxPlan } from "./spec.ts";
 import { toolchainMechanism } from "./toolchains.ts";
@@ -37,7 +38,12 @@ export function enforcementOf(plan: SandboxPlan, driver: readonly Mechanism[], s
     tier: tierName(plan.driver.tier),
     driver: plan.driver.name,
     profile: plan.profile.name,
-    mechanisms: [...byName.values(), ...limits.values(), toolchainMechanism(plan.toolchains)],
+    mechanisms: [
+      ...byName.values(),
+      ...limits.values(),
+      imageMechanism(plan.image),
+      toolchainMechanism(plan.toolchains),
+    ],
     limits: toLimits(plan.limits),
   });
 }

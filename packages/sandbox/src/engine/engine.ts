@@ -8,6 +8,8 @@ import type {
   FileEvent,
   FileInfo,
   Finding,
+  Image,
+  ImportProgressSchema,
   Process,
   ProcessEvent,
   Profile,
@@ -21,6 +23,7 @@ import type {
 
 import type { Decision } from "../approvals/index.ts";
 import type { Applied, AppliedInit, ChangeInit } from "../changes/index.ts";
+import type { ImageSource } from "../images/index.ts";
 
 export type SpecInit = MessageInitShape<typeof SandboxSpecSchema>;
 export type CommandInit = MessageInitShape<typeof CommandSchema>;
@@ -76,6 +79,7 @@ export interface Engine {
   readonly files: EngineFiles;
   readonly changes: EngineChanges;
   readonly approvals: EngineApprovals;
+  readonly images: EngineImages;
 
   /** What does not work at the moment, as sentences. */
   troubles(): string[];
@@ -152,6 +156,21 @@ export interface EngineApprovals {
   get(id: string): Approval;
   /** Resolves when the answer is on disk. */
   decide(id: string, decision: Decision, call: CallContext): Promise<Approval>;
+}
+
+/** What sandboxes can be made from, beside the host. */
+export interface EngineImages {
+  /** By name. */
+  list(): Promise<Image[]>;
+  /** Tells how far it is; the last one is the image. */
+  import(
+    source: ImageSource,
+    name: string,
+    call: CallContext,
+  ): AsyncIterable<{ progress: MessageInitShape<typeof ImportProgressSchema> } | { image: Image }>;
+  /** Resolves with the bytes that were freed. */
+  remove(name: string, call: CallContext): Promise<number>;
+  collect(): Promise<{ bytes: number; layers: number }>;
 }
 
 /** The file calls; paths as the caller gave them, relative ones from the working directory. */

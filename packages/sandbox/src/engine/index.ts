@@ -16,6 +16,7 @@ import type { Engine } from "./engine.ts";
 import { engineFiles } from "./files.ts";
 import { endedOrUnknown, endedRecord, livingBox, readyBox, sandboxRecord } from "./find.ts";
 import { forgetSandbox } from "./forget.ts";
+import { engineImages } from "./images.ts";
 import { endBox } from "./lifecycle.ts";
 import { listSandboxes, messageOf } from "./list.ts";
 import type { EngineParts } from "./parts.ts";
@@ -47,6 +48,7 @@ class SandboxEngine implements Engine {
   readonly files: Engine["files"];
   readonly changes: Engine["changes"];
   readonly approvals: Engine["approvals"];
+  readonly images: Engine["images"];
   readonly #context: EngineContext;
   readonly #upkeep: Upkeep;
 
@@ -55,6 +57,7 @@ class SandboxEngine implements Engine {
     this.files = engineFiles(context);
     this.changes = engineChanges(context);
     this.approvals = engineApprovals(context);
+    this.images = engineImages(context);
     this.#upkeep = new Upkeep(context);
   }
 

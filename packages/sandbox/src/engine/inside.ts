@@ -7,6 +7,7 @@ export const inside = {
   uid: 1000,
   gid: 1000,
   home: "/home/agent",
+  helpers: "/run/caisson/bin",
   path: "/home/agent/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/caisson/bin",
 } as const;
 

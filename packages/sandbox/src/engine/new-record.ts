@@ -1,5 +1,6 @@
 import { SandboxState } from "@caisson/contract";
 import type { EngineContext } from "./context.ts";
+import { imageWorkdir } from "./image.ts";
 import { inside } from "./inside.ts";
 import type { SandboxRecord } from "./records.ts";
 import type { SandboxPlan } from "./spec.ts";
@@ -22,9 +23,10 @@ export function newRecord(
     tier: plan.driver.tier,
     driver: plan.driver.name,
     profile: plan.profile.name,
-    image: plan.spec.image || "host",
+    image: plan.image?.name ?? "host",
+    ...(plan.image?.id ? { imageId: plan.image.id } : {}),
     workspace: workspaceOf(plan),
-    workdir: plan.workspace.dir || inside.home,
+    workdir: plan.workspace.dir || imageWorkdir(plan.image) || inside.home,
     labels: plan.spec.labels,
     agent: plan.spec.agent,
     limits: plan.limits,
@@ -55,6 +57,7 @@ export function startingData(record: SandboxRecord): Record<string, unknown> {
     profile: record.profile,
     workspace: record.workspace.dir,
     mode: record.workspace.mode,
+    ...(record.image === "host" ? {} : { image: record.image, image_id: record.imageId ?? "" }),
     ...(record.session ? { session: record.session } : {}),
     ...(record.agent ? { agent: record.agent } : {}),
   };

@@ -31,6 +31,8 @@ export interface SandboxRecord {
   driver: string;
   profile: string;
   image: string;
+  /** Of an image of the store: its id. */
+  imageId?: string;
   /** `transferred`: it travels over the link instead of being mounted. */
   workspace: { dir: string; mode: WorkspaceMode; transferred?: boolean };
   workdir: string;

@@ -2,6 +2,7 @@ import { MechanismState } from "@caisson/contract";
 import type { SealInit } from "../link/guest.ts";
 import { tierName } from "../profiles/index.ts";
 import type { Box } from "./box.ts";
+import { imageEnv } from "./image.ts";
 import { envList, hostnameOf, inside, sandboxEnv } from "./inside.ts";
 import type { SandboxPlan } from "./spec.ts";
 import { coveredConfigs } from "./toolchains.ts";
@@ -17,7 +18,9 @@ export function sealOf(box: Box, plan: SandboxPlan, mounts: NonNullable<SealInit
     user: inside.user,
     home: inside.home,
     workdir: box.record.workdir,
-    env: envList(sandboxEnv(box.id, plan.profile, plan.spec.env, plan.toolchains?.env)),
+    env: envList(
+      sandboxEnv(box.id, plan.profile, plan.spec.env, { ...imageEnv(plan.image), ...plan.toolchains?.env }),
+    ),
     tmpfsBytes: BigInt(plan.limits.diskBytes),
     // One for every four kilobytes: empty files take memory too.
     tmpfsInodes: BigInt(Math.ceil(plan.limits.diskBytes / 4096)),

@@ -8,7 +8,7 @@ import {
   SandboxSpecSchema,
   Tier,
 } from "@caisson/contract";
-import type { Driver } from "../driver/driver.ts";
+import type { Capability, Driver } from "../driver/driver.ts";
 import {
   type FoundCgroups,
   type LimitValues,
@@ -26,6 +26,7 @@ import {
 } from "../profiles/index.ts";
 import type { ToolchainSet } from "../toolchains/index.ts";
 import type { SpecInit } from "./engine.ts";
+import type { ResolvedImage } from "./image.ts";
 import { fitWorkspace, type ResolvedWorkspace, resolveWorkspace } from "./workspace.ts";
 
 /** A spec with everything decided that can be decided before a sandbox is there. */
@@ -38,6 +39,8 @@ export interface SandboxPlan {
   limits: LimitValues;
   limitMechanisms: Mechanism[];
   workspace: ResolvedWorkspace;
+  /** What the root is made from; undefined: the host's own programs. */
+  image: ResolvedImage | undefined;
   syscalls: string[];
   /** What comes in of the developer's toolchains; undefined when they are switched off. */
   toolchains: ToolchainSet | undefined;
@@ -52,7 +55,8 @@ export interface PlanningParts {
   profiles: Profiles;
   cgroups: FoundCgroups;
   /** The fastest usable driver at or above a tier, or the one that is named. */
-  chooseDriver(name: string, minimum: Tier): Promise<Driver>;
+  chooseDriver(name: string, minimum: Tier, needs: readonly Capability[]): Promise<Driver>;
+  findImage(name: string): Promise<ResolvedImage | undefined>;
   /** The toolchains of whoever asks. */
   findToolchains(): Promise<ToolchainSet | undefined>;
   /** Asks whether an agent may have another profile than its rule gives; refuses by throwing. */
@@ -69,9 +73,12 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
   const limits = mergeLimits(requested, profile.limits);
   const limitMechanisms = planLimits(limits, requested, parts.cgroups);
   const minimum = Math.max(spec.minimumTier, rule?.minimumTier ?? 0, Tier.CONTAINER) as Tier;
-  const wantsToolchains = (spec.toolchains || profile.toolchains) === "auto";
-  const [driver, workspace, toolchains] = await Promise.all([
-    parts.chooseDriver(spec.driver, minimum),
+  const hasImage = spec.image !== "" && spec.image !== "host";
+  // Programs of the host need not run on an image's libraries: they come in only when they are asked for.
+  const wantsToolchains = (spec.toolchains || (hasImage ? "off" : profile.toolchains)) === "auto";
+  const [driver, image, workspace, toolchains] = await Promise.all([
+    parts.chooseDriver(spec.driver, minimum, hasImage ? ["roots"] : []),
+    hasImage ? parts.findImage(spec.image) : undefined,
     parts.workspace ?? resolveWorkspace(spec.workspace, parts.home),
     wantsToolchains ? parts.findToolchains() : undefined,
   ]);
@@ -83,6 +90,7 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
     limits,
     limitMechanisms,
     workspace: fitWorkspace(workspace, driver),
+    image,
     toolchains: canShow(driver) ? toolchains : undefined,
     syscalls: [...new Set([...profile.syscalls, ...spec.syscalls])],
     idleTtlS: spec.idleTtlS || rules.times.idle_ttl_s,
@@ -106,7 +114,8 @@ async function ruledProfile(spec: SandboxSpec, ruled: string, parts: PlanningPar
 }
 
 function checkSpec(spec: SandboxSpec): void {
-  if (spec.image !== "" && spec.image !== "host") throw invalid("image", "can only be `host`");
+  if (Buffer.byteLength(spec.image) > rules.paths.max_bytes || /[\0-\x1f\x7f]/.test(spec.image))
+    throw invalid("image", "must be `host`, the name of an image, or a directory");
   if (!Object.values<number>(Tier).includes(spec.minimumTier)) throw invalid("minimum_tier", "is not a tier");
   for (const group of spec.syscalls) {
     if (!isSyscallGroup(group)) throw invalid("syscalls", `knows ${syscallGroups.join(" and ")}`);

@@ -7,6 +7,7 @@ import type { Box } from "./box.ts";
 import { cleanUp } from "./clean-up.ts";
 import type { EngineContext } from "./context.ts";
 import { enforcementOf } from "./enforcement.ts";
+import { imageMounts } from "./image.ts";
 import { endBox } from "./lifecycle.ts";
 import { startingData } from "./new-record.ts";
 import type { Taken } from "./parts.ts";
@@ -56,10 +57,11 @@ export async function startBox(
       await fillLayer(plan.workspace, taken.dir, context.parts.guest);
     const mapOwner = launched.record.uid !== process.getuid?.();
     const project = workspaceMounts(plan.workspace, taken.dir, mapOwner);
+    const root = imageMounts(plan.image, mapOwner);
     const takesMounts = plan.driver.capabilities.includes("mounts");
     const tools = toolchainMounts(takesMounts ? plan.toolchains : undefined, plan.workspace, mapOwner);
-    const sources = [...project.sources, ...tools.sources];
-    const mounts = [...project.mounts, ...tools.mounts];
+    const sources = [...root.sources, ...project.sources, ...tools.sources];
+    const mounts = [...root.mounts, ...project.mounts, ...tools.mounts];
     // What takes longest is asked for first. The janitor knows the sandbox since its launch, whatever enters it.
     const attached = sources.length > 0 ? launched.attach(sources) : Promise.resolve([]);
     const sealed = guest.seal(sealOf(box, plan, mounts));

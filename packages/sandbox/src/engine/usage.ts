@@ -15,8 +15,19 @@ export async function usageItems(context: EngineContext): Promise<UsageItem[]> {
   return [
     item("sandboxes", livingBytes, living.length, 0),
     item("ended", endedBytes, ended.length, endedBytes),
+    item("images", imageBytes(context), context.images.list().length, 0),
     item("log", context.store.size(), context.store.head, 0),
   ];
+}
+
+/** Each layer once, however many images share it. */
+function imageBytes(context: EngineContext): number {
+  const layers = new Map(
+    context.images
+      .list()
+      .flatMap((image) => image.layers.map(({ digest, bytes }) => [digest, bytes] as const)),
+  );
+  return [...layers.values()].reduce((sum, bytes) => sum + bytes, 0);
 }
 
 /** Forgets every ended sandbox but those whose changes nobody has applied or discarded. */

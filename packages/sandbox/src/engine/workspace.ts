@@ -71,7 +71,7 @@ export function fitWorkspace(workspace: ResolvedWorkspace, driver: Driver): Reso
   return { ...workspace, mode: WorkspaceMode.COPY, transferred: true };
 }
 
-async function realDirectory(path: string): Promise<{ dir: string; stats: BigIntStats }> {
+export async function realDirectory(path: string): Promise<{ dir: string; stats: BigIntStats }> {
   checkPath(path);
   if (!path.startsWith("/")) throw refused("absolute", "the directory must be an absolute path");
   try {
@@ -87,7 +87,7 @@ async function realDirectory(path: string): Promise<{ dir: string; stats: BigInt
   throw refused("directory", "it is not a directory");
 }
 
-function checkPlace(dir: string, home: string, userHome: string): void {
+export function checkPlace(dir: string, home: string, userHome: string): void {
   if (dir === "/") throw refused("root", "the root of the host cannot be a workspace");
   if (kernelDirectories.some((kernel) => isAtOrBelow(dir, kernel))) {
     throw refused("kernel", "/proc, /sys and /dev hold no projects");

@@ -7,7 +7,7 @@ import type { OpenOptions } from "../link/options.ts";
 export interface Kind {
   /** The driver's name. */
   readonly driver: string;
-  /** `host`. */
+  /** As in a driver's launch. */
   readonly image: string;
   /** What of the host shows from the launch on; nothing where it is handed in later. */
   readonly shown?: Shown;

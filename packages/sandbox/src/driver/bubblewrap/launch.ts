@@ -27,15 +27,14 @@ export async function launchBubblewrap(
   spec: LaunchSpec,
   uid?: number,
 ): Promise<Launched> {
-  if (spec.image !== "host") {
+  if (spec.image !== "host" && spec.image !== "bare")
     throw new CaissonError("INVALID_INPUT", `the bubblewrap driver has no image "${spec.image}"`);
-  }
   const { keeper, guest, ground } = context;
   const socket = `${spec.dir}/link.sock`;
   const log = `${spec.dir}/launch.log`;
   const kept = await keeper.launch({
     sandbox: spec.sandboxId,
-    argv: bubblewrapArgv(ground.bwrap, ground.hostRoot),
+    argv: bubblewrapArgv(ground.bwrap, spec.image === "host" ? ground.hostRoot : []),
     env: [],
     socket,
     ...(uid === undefined ? {} : { uid, gid: uid }),

@@ -10,7 +10,7 @@ export function bubblewrapMechanisms(hasOwnUid: boolean): Mechanism[] {
     ...["user", "pid", "network", "ipc", "uts", "cgroup", "mount"].map((kind) =>
       enforced(`namespace.${kind}`),
     ),
-    enforced("root", "a private tmpfs; of the host only programs, libraries and parts of /etc, read-only"),
+    enforced("root", "a private tmpfs; everything else is a mount on it"),
     enforced("devices", "null, zero, full, random, urandom, tty and private terminals"),
     { ...enforced("uid", identity), by: hasOwnUid ? "setresuid" : "daemon" },
     { ...enforced("environment", "nothing of the host's"), by: "execve" },

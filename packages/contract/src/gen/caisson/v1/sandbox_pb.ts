@@ -79,7 +79,8 @@ export type SandboxSpec = Message<"caisson.v1.SandboxSpec"> & {
   profile: string;
 
   /**
-   * What the sandbox's root is made from. Default and only value for now: `host`.
+   * What the sandbox's root is made from: `host` (the host's own programs, the default), an image by name or id, or a
+   * directory of the daemon's host by its absolute path.
    *
    * @generated from field: string image = 4;
    */

@@ -1,0 +1,246 @@
+//! One layer of an image, unpacked. Names and links stay below the directory whatever the archive says; nothing of it is
+//! followed. Owners, attributes and set-id bits are dropped, devices and FIFOs left out.
+
+use std::{
+    fs::File,
+    io::{Read, Write},
+    os::fd::OwnedFd,
+};
+
+use rustix::{
+    fs::{
+        AtFlags, FileType, Mode, OFlags, ResolveFlags, Timespec, Timestamps, UTIME_OMIT, fchmod, futimens, linkat,
+        mkdirat, openat, openat2, statat, symlinkat, syncfs, unlinkat, utimensat,
+    },
+    io::Errno,
+};
+
+use super::Trouble;
+use crate::{
+    files::{
+        clean_member,
+        tar::{
+            Kind, Member,
+            reader::{Event, Reader},
+        },
+    },
+    proto::keeper::{ImageDone, UnpackLayer},
+    rules::PATH_MAX_BYTES,
+};
+
+const PIECE_BYTES: usize = 256 << 10;
+
+pub fn unpack(directory: &OwnedFd, archive: &mut impl Read, options: &UnpackLayer) -> Result<ImageDone, Trouble> {
+    let mut layer = Layer {
+        directory,
+        options: *options,
+        done: ImageDone::default(),
+        current: None,
+        parent: None,
+        directories: Vec::new(),
+    };
+    let mut reader = Reader::telling_special();
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        let length = archive.read(&mut piece)?;
+        if length == 0 {
+            break;
+        }
+        reader.take(&piece[..length], &mut |event| layer.take(event))?;
+    }
+    reader.finish()?;
+    layer.finish()
+}
+
+struct Layer<'a> {
+    directory: &'a OwnedFd,
+    options: UnpackLayer,
+    done: ImageDone,
+    /// The file whose content comes now, and its member.
+    current: Option<(File, Member)>,
+    /// The directory of the last member; the next one is mostly in the same.
+    parent: Option<(Vec<u8>, OwnedFd)>,
+    /// Their times are set at the end: what comes into them changes those.
+    directories: Vec<(Vec<u8>, i64)>,
+}
+
+impl Layer<'_> {
+    fn take(&mut self, event: Event<'_>) -> Result<(), Trouble> {
+        match event {
+            Event::Member(member) => self.begin(member),
+            Event::Content(bytes) => match &mut self.current {
+                Some((file, _)) => Ok(file.write_all(bytes)?),
+                None => Err("content belongs to no file".into()),
+            },
+            Event::Done => {
+                let Some((file, member)) = self.current.take() else { return Ok(()) };
+                fchmod(&file, Mode::from_raw_mode(member.mode & 0o777 | 0o400))?;
+                Ok(futimens(&file, &times(member.modified))?)
+            }
+        }
+    }
+
+    fn begin(&mut self, member: Member) -> Result<(), Trouble> {
+        self.done.files += 1;
+        self.done.bytes = self.done.bytes.saturating_add(member.size);
+        if self.done.files > self.options.max_files {
+            return Err(Trouble::new("TOO_LARGE", format!("a layer has more than {} members", self.options.max_files)));
+        }
+        if self.done.bytes > self.options.max_bytes {
+            let message = format!("the image unpacks to more than {} bytes", self.options.max_bytes);
+            return Err(Trouble::new("TOO_LARGE", message));
+        }
+        let path = clean_member(&member.path)?;
+        if path.is_empty() {
+            return if member.kind == Kind::Directory { Ok(()) } else { Err("a member has no name".into()) };
+        }
+        let (parent, name) = cut(&path);
+        match member.kind {
+            Kind::Special => {
+                self.done.left_out += 1;
+                Ok(())
+            }
+            Kind::Directory => {
+                let modified = member.modified;
+                self.make_directory(parent, name, member.mode)?;
+                self.directories.push((path, modified));
+                Ok(())
+            }
+            Kind::HardLink => self.link(parent, name, &clean_member(&member.target)?),
+            Kind::Symlink => self.symlink(parent, name, &member),
+            Kind::File => {
+                let directory = self.open_parent(parent)?;
+                clear(directory, name)?;
+                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let file = openat(directory, name, flags, Mode::RUSR | Mode::WUSR)?;
+                self.current = Some((file.into(), member));
+                Ok(())
+            }
+        }
+    }
+
+    fn make_directory(&mut self, parent: &[u8], name: &[u8], mode: u32) -> Result<(), Trouble> {
+        let directory = self.open_parent(parent)?;
+        match mkdirat(directory, name, Mode::RWXU) {
+            Ok(()) => {}
+            Err(Errno::EXIST) if is_directory(directory, name)? => {}
+            Err(Errno::EXIST) => return Err("a name is both a directory and something else".into()),
+            Err(error) => return Err(error.into()),
+        }
+        let made = below(directory, name)?;
+        // The owner can always enter and read: whoever looks after the store is nobody but the owner.
+        Ok(fchmod(made, Mode::from_raw_mode(mode & 0o777 | 0o700))?)
+    }
+
+    fn symlink(&mut self, parent: &[u8], name: &[u8], member: &Member) -> Result<(), Trouble> {
+        // It may say anything: it is followed in sandboxes only, from their own root.
+        if member.target.is_empty() || member.target.len() > PATH_MAX_BYTES || member.target.contains(&0) {
+            return Err("a link's target is empty, too long or has a NUL".into());
+        }
+        let directory = self.open_parent(parent)?;
+        clear(directory, name)?;
+        symlinkat(member.target.as_slice(), directory, name)?;
+        Ok(utimensat(directory, name, &times(member.modified), AtFlags::SYMLINK_NOFOLLOW)?)
+    }
+
+    /// A hard link is another name for a file that has come before in this layer.
+    fn link(&mut self, parent: &[u8], name: &[u8], target: &[u8]) -> Result<(), Trouble> {
+        let missing = "a hard link leads to nothing before it";
+        let (target_parent, target_name) = cut(target);
+        let source = below(self.directory, target_parent).map_err(|_| missing)?;
+        let stat = statat(&source, target_name, AtFlags::SYMLINK_NOFOLLOW).map_err(|_| missing)?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+            return Err("a hard link leads to a directory".into());
+        }
+        let directory = self.open_parent(parent)?;
+        if statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|there| (there.st_dev, there.st_ino) == (stat.st_dev, stat.st_ino))
+        {
+            return Ok(());
+        }
+        clear(directory, name)?;
+        Ok(linkat(source, target_name, directory, name, AtFlags::empty())?)
+    }
+
+    /// The directory that a member lies in, made if the archive has not mentioned it.
+    fn open_parent(&mut self, path: &[u8]) -> Result<&OwnedFd, Trouble> {
+        if self.parent.as_ref().is_none_or(|(known, _)| known != path) {
+            let opened = match below(self.directory, path) {
+                Err(Errno::NOENT) => self.imply(path)?,
+                result => result.map_err(no_directory)?,
+            };
+            self.parent = Some((path.to_vec(), opened));
+        }
+        match &self.parent {
+            Some((_, directory)) => Ok(directory),
+            None => Err("a member has no place".into()),
+        }
+    }
+
+    fn imply(&self, path: &[u8]) -> Result<OwnedFd, Trouble> {
+        let mut at = below(self.directory, b"")?;
+        for name in path.split(|byte| *byte == b'/') {
+            match mkdirat(&at, name, Mode::from_raw_mode(0o755)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            }
+            at = below(&at, name).map_err(no_directory)?;
+        }
+        Ok(at)
+    }
+
+    fn finish(self) -> Result<ImageDone, Trouble> {
+        for (path, modified) in self.directories.iter().rev() {
+            match below(self.directory, path) {
+                Ok(directory) => futimens(&directory, &times(*modified))?,
+                // A later member took its place.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        syncfs(self.directory)?;
+        Ok(self.done)
+    }
+}
+
+/// Makes room for a member: of two with the same name the later one counts.
+fn clear(directory: &OwnedFd, name: &[u8]) -> Result<(), Trouble> {
+    match unlinkat(directory, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(Errno::ISDIR | Errno::PERM) => Err("a name is both a directory and something else".into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn is_directory(directory: &OwnedFd, name: &[u8]) -> Result<bool, Errno> {
+    let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
+}
+
+fn below(directory: &OwnedFd, path: &[u8]) -> Result<OwnedFd, Errno> {
+    let path = if path.is_empty() { b".".as_slice() } else { path };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let how = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
+    openat2(directory, path, flags, Mode::empty(), how)
+}
+
+fn cut(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => (&[], path),
+    }
+}
+
+pub fn times(modified: i64) -> Timestamps {
+    Timestamps {
+        last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        last_modification: Timespec { tv_sec: modified, tv_nsec: 0 },
+    }
+}
+
+fn no_directory(error: Errno) -> Trouble {
+    match error {
+        Errno::NOTDIR | Errno::LOOP | Errno::XDEV => "a member lies below something that is no directory".into(),
+        error => error.into(),
+    }
+}
