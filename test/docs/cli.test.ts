@@ -1,7 +1,9 @@
 // Every example of docs/cli.md runs, each by itself: a session `work` and a run with changes are there.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { busyboxLayer, writeLayout } from "../support/oci-image.ts";
 import { documents } from "./support/documents.ts";
 import { Newcomer } from "./support/newcomer.ts";
 
@@ -21,6 +23,16 @@ before(async () => {
 });
 after(() => newcomer[Symbol.asyncDispose]());
 
+/** Needs a Docker engine; test/e2e/images.test.ts has one. */
+const needsEngine = /image import --docker/;
+
+/** `tools.tar`, and the image that comes of it. */
+function prepareImage(): void {
+  const layout = join(newcomer.dir, "..", "layout");
+  writeLayout(layout, { layers: [busyboxLayer()], config: { Env: ["PATH=/bin"] } });
+  newcomer.run(`tar -C ${layout} -cf tools.tar . && caisson image import tools.tar --name tools:1`);
+}
+
 /** What an example may rely on. Returns the id of a run that changed something. */
 function prepare(): string {
   newcomer.run("caisson run --session work -- sh -c 'mkdir -p dist; date +%N > dist/a; date +%N > src/b'");
@@ -33,7 +45,9 @@ function latest(...options: string[]): string {
 }
 
 for (const line of lines) {
-  test(`\`${line}\` works`, () => {
+  const skip = needsEngine.test(line) && "it needs a Docker engine";
+  test(`\`${line}\` works`, { skip }, () => {
+    if (line.includes("image")) prepareImage();
     const box = prepare();
     if (line.includes("undo ")) newcomer.run(`caisson apply ${box}`);
     const living = latest();

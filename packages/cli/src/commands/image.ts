@@ -90,5 +90,5 @@ export const command = defineCommand({
   name: "image",
   summary: "What sandboxes can be made from, beside the host",
   commands: [list, bring, remove, collect],
-  examples: [{ line: "caisson run --image node:24 -- node --version", what: "Run in one" }],
+  examples: [{ line: "caisson run --image tools:1 -- sh -c 'echo hello'", what: "Run in one" }],
 });
