@@ -1,0 +1,34 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { go } from "./go.ts";
+import { machine, rules } from "./testing/machine.ts";
+
+test("without any configuration it is Go's proxy and checksum database", async () => {
+  using host = machine();
+  assert.deepEqual(rules(await go(host)), ["proxy.golang.org:443", "sum.golang.org:443"]);
+});
+
+test("what `go env -w` has written beats Go's own file, and variables beat both", async () => {
+  const files = {
+    "root/usr/local/go/go.env": "GOPROXY=https://own.test,direct\nGOSUMDB=sum.test\n",
+    "home/.config/go/env":
+      "GOPROXY=https://u:p@mirror.test:8081/go|https://second.test\nGONOSUMDB=company.test/*\n",
+  };
+  using host = machine(files);
+  const found = await go(host);
+  assert.deepEqual(rules(found), ["mirror.test:8081", "second.test:443", "sum.test:443"]);
+  assert.deepEqual(found.env, {
+    GOPROXY: "https://mirror.test:8081/go|https://second.test/",
+    GOSUMDB: "sum.test",
+    GONOSUMDB: "company.test/*",
+  });
+  using variables = machine(files, { GOPROXY: "direct", GOSUMDB: "off" });
+  const direct = await go(variables);
+  assert.deepEqual(rules(direct), []);
+  assert.match(direct.notes[0]!, /their own hosts/);
+});
+
+test("a checksum database may have a key and a URL of its own", async () => {
+  using host = machine({}, { GOPROXY: "off", GOSUMDB: "sum.test+abc+key https://mirror.test/sumdb" });
+  assert.deepEqual(rules(await go(host)), ["mirror.test:443"]);
+});

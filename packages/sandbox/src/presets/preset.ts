@@ -1,0 +1,40 @@
+/** Where a developer's tools look for their configuration. Nothing is ever run: files are read and parsed. */
+export interface PresetSource {
+  /** The developer's home directory. */
+  home: string;
+  /** Variables of the developer, as far as they are known. */
+  env: Readonly<Record<string, string | undefined>>;
+  /** The project's directory, or empty. */
+  project: string;
+  /** Where the machine's own files lie. Default: `/`. */
+  root?: string;
+}
+
+/** A place that a tool fetches from. */
+export interface PresetHost {
+  /** As rules name it: `name:port`. */
+  rule: string;
+  /** The file or variable that names it, or `default`. */
+  from: string;
+  /** Named by the project's own files, which anybody may have written. */
+  project: boolean;
+}
+
+export interface ResolvedPreset {
+  name: PresetName;
+  hosts: PresetHost[];
+  /** Variables that tell the tool inside what its configuration outside says; never with credentials. */
+  env: Record<string, string>;
+  /** What could not be understood, as sentences. */
+  notes: string[];
+}
+
+export const presetNames = ["npm", "pip", "cargo", "go", "maven", "git"] as const;
+export type PresetName = (typeof presetNames)[number];
+
+export function isPresetName(word: unknown): word is PresetName {
+  return (presetNames as readonly unknown[]).includes(word);
+}
+
+/** One tool: reads its configuration as it is now. */
+export type Preset = (source: PresetSource) => Promise<ResolvedPreset>;

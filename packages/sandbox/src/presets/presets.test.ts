@@ -1,0 +1,34 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { CaissonError } from "@caisson/contract";
+import { presetNames, presetRules, resolvePresets } from "./index.ts";
+import { machine } from "./testing/machine.ts";
+
+test("every preset resolves on a machine with no configuration at all", async () => {
+  using host = machine();
+  const resolved = await resolvePresets(presetNames, host);
+  assert.deepEqual(
+    resolved.map(({ name }) => name),
+    [...presetNames],
+  );
+  assert.ok(resolved.flatMap(({ hosts }) => hosts).every(({ from }) => from === "default"));
+});
+
+test("a name that is no preset is an error that lists them", async () => {
+  using host = machine();
+  await assert.rejects(
+    resolvePresets(["nmp"], host),
+    (error) => error instanceof CaissonError && /npm, pip, cargo/.test(error.message),
+  );
+});
+
+test("a mirror of one's own on a private address is named by it, what a project names is not", async () => {
+  using host = machine({
+    "home/.npmrc": "registry=http://localhost:4873/\n",
+    "project/.npmrc": "@x:registry=http://localhost:9999/\n",
+  });
+  const { allow, env } = await presetRules(["npm"], host);
+  assert.ok(allow.includes("localhost:4873") && allow.includes("127.0.0.1:4873"), allow.join());
+  assert.ok(allow.includes("localhost:9999") && !allow.includes("127.0.0.1:9999"));
+  assert.equal(env.npm_config_registry, "http://localhost:4873/");
+});
