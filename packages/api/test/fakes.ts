@@ -234,6 +234,14 @@ export function fakeEngine(watched: Watched): Engine {
       collect: async () => ({ bytes: 12, layers: 1 }),
     },
     profiles: () => [],
+    presets: async () => [
+      {
+        name: "npm",
+        hosts: [{ rule: "a.test:443", from: "default", project: false }],
+        env: { A: "b" },
+        notes: ["n"],
+      },
+    ],
     drivers: async () => [],
     diagnose: async () => [],
     usage: async () => [],

@@ -70,6 +70,7 @@ export const requests: [DescMethod, object[]][] = [
   [SystemService.method.getCapabilities, [{}]],
   [SystemService.method.diagnose, [{}]],
   [SystemService.method.listProfiles, [{}]],
+  [SystemService.method.listPresets, [{ projectDir: "/p", names: ["npm"] }]],
   [SystemService.method.getConfig, [{ projectDir: "/p" }]],
   [SystemService.method.trustProject, [{ projectDir: "/p" }]],
   [SystemService.method.getUsage, [{}]],

@@ -40,6 +40,7 @@ export type {
   Finding,
   FindingLevel,
   Key,
+  Preset,
   Profile,
   Scope,
   UsageItem,

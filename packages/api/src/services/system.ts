@@ -32,6 +32,9 @@ export function systemService(engine: Engine, system: SystemInfo, repeats: Repea
     async listProfiles() {
       return { profiles: engine.profiles() };
     },
+    async listPresets({ names, projectDir }, call) {
+      return { presets: await engine.presets(names, checkDirectory(projectDir, true), call) };
+    },
     async getConfig(request) {
       return await system.settings(checkDirectory(request.projectDir, true));
     },

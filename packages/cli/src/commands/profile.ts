@@ -3,6 +3,7 @@ import { defineCommand } from "../command/command.ts";
 import { closest } from "../command/suggest.ts";
 import { UsageError } from "../command/usage-error.ts";
 import { formatDuration, formatSize } from "../text/units.ts";
+import { printPresets } from "../work/presets.ts";
 
 const list = defineCommand({
   name: "ls",
@@ -23,7 +24,7 @@ const show = defineCommand({
   name: "show",
   summary: "Explain each option of a profile",
   positionals: [{ name: "NAME", summary: "The profile's name" }],
-  async run({ options, positionals: [name], client, print }) {
+  async run({ options, positionals: [name], io, client, print }) {
     const profiles = await client.system.profiles();
     const profile = profiles.find((candidate) => candidate.name === name);
     if (!profile) {
@@ -54,6 +55,8 @@ const show = defineCommand({
     ];
     const rows = values.map(([key, value]) => [`  ${key}`, value, profile.explained[key] ?? ""]);
     await print.table(["  OPTION", "VALUE", "WHAT IT DOES"], rows);
+    await print.line();
+    await printPresets(print, await client.system.presets({ projectDir: io.cwd }));
     return 0;
   },
 });

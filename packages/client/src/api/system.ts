@@ -5,7 +5,9 @@ import {
   capabilitiesFrom,
   type Finding,
   findingFrom,
+  type Preset,
   type Profile,
+  presetFrom,
   profileFrom,
   type UsageItem,
   usageItemFrom,
@@ -55,6 +57,17 @@ export class System {
   async profiles(options?: CallOptions): Promise<Profile[]> {
     const { profiles } = await this.#caller.unary((c) => c.SystemService.method.listProfiles, {}, options);
     return profiles.map(profileFrom);
+  }
+
+  /** What presets lead to now; with a project's directory, its own files count as well. */
+  async presets({
+    projectDir = "",
+    names = [],
+    ...options
+  }: CallOptions & { projectDir?: string; names?: string[] } = {}): Promise<Preset[]> {
+    const request = { projectDir, names };
+    const { presets } = await this.#caller.unary((c) => c.SystemService.method.listPresets, request, options);
+    return presets.map(presetFrom);
   }
 
   /** The configuration in force; with a project's directory, its trusted file counts as well. */

@@ -312,6 +312,18 @@ export class FakeDaemon {
           },
         ],
       }),
+      listPresets: async ({ projectDir }) => ({
+        presets: [
+          {
+            name: "npm",
+            hosts: [
+              { rule: "registry.npmjs.org:443", from: "default" },
+              { rule: "mirror.test:443", from: `${projectDir}/.npmrc`, project: true },
+            ],
+            notes: ["something could not be understood"],
+          },
+        ],
+      }),
       getConfig: async () => ({ settings: [{ key: "listen.port", value: "7070", source: "default" }] }),
       trustProject: async ({ projectDir }) => ({ file: `${projectDir}/caisson.yaml`, sha256: "00ff" }),
       getUsage: async () => ({ items: [{ what: "output", bytes: 2048n, count: 3, freeableBytes: 1024n }] }),

@@ -3,6 +3,7 @@ import type {
   Finding as FindingMessage,
   GetCapabilitiesResponse,
   Key as KeyMessage,
+  Preset as PresetMessage,
   Profile as ProfileMessage,
   Scope as ScopeNumber,
   UsageItem as UsageItemMessage,
@@ -55,6 +56,14 @@ export interface Profile {
   explained: Record<string, string>;
 }
 
+/** A preset as it resolves now. */
+export interface Preset {
+  name: string;
+  hosts: { rule: string; from: string; project: boolean }[];
+  env: Record<string, string>;
+  notes: string[];
+}
+
 export interface UsageItem {
   what: string;
   bytes: number;
@@ -90,6 +99,15 @@ export function profileFrom(message: ProfileMessage): Profile {
   const { name, description, syscalls, denyRead, allowWrite, env, network, toolchains, explained } = message;
   const limits = limitsFrom(message.limits);
   return { name, description, limits, syscalls, denyRead, allowWrite, env, network, toolchains, explained };
+}
+
+export function presetFrom({ name, hosts, env, notes }: PresetMessage): Preset {
+  return {
+    name,
+    hosts: hosts.map(({ rule, from, project }) => ({ rule, from, project })),
+    env: { ...env },
+    notes,
+  };
 }
 
 export function usageItemFrom({ what, bytes, count, freeableBytes }: UsageItemMessage): UsageItem {

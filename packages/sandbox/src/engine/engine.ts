@@ -24,6 +24,7 @@ import type {
 import type { Decision } from "../approvals/index.ts";
 import type { Applied, AppliedInit, ChangeInit } from "../changes/index.ts";
 import type { ImageSource } from "../images/index.ts";
+import type { ResolvedPreset } from "../presets/index.ts";
 
 export type SpecInit = MessageInitShape<typeof SandboxSpecSchema>;
 export type CommandInit = MessageInitShape<typeof CommandSchema>;
@@ -84,6 +85,8 @@ export interface Engine {
   /** What does not work at the moment, as sentences. */
   troubles(): string[];
   profiles(): Profile[];
+  /** What presets lead to now, for a project or for none (empty). */
+  presets(names: readonly string[], projectDir: string, call: CallContext): Promise<ResolvedPreset[]>;
   drivers(): Promise<DriverInfo[]>;
   diagnose(): Promise<Finding[]>;
   usage(): Promise<UsageItem[]>;

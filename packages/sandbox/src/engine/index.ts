@@ -6,6 +6,7 @@ import {
   SandboxSpecSchema,
   SandboxState,
 } from "@caisson/contract";
+import { presetNames, resolvePresets } from "../presets/index.ts";
 import { engineApprovals } from "./approvals.ts";
 import type { Box } from "./box.ts";
 import { engineChanges } from "./changes.ts";
@@ -20,6 +21,7 @@ import { engineImages } from "./images.ts";
 import { endBox } from "./lifecycle.ts";
 import { listSandboxes, messageOf } from "./list.ts";
 import type { EngineParts } from "./parts.ts";
+import { presetSource } from "./presets.ts";
 import { attach } from "./process/attach.ts";
 import { findProcess, listProcesses } from "./process/find.ts";
 import { writeStdin } from "./process/input.ts";
@@ -240,6 +242,12 @@ class SandboxEngine implements Engine {
   troubles: Engine["troubles"] = () => [...this.#context.troubles.values()];
 
   profiles: Engine["profiles"] = () => this.#context.profiles.list();
+
+  presets: Engine["presets"] = (names, projectDir, call) =>
+    resolvePresets(
+      names.length > 0 ? names : presetNames,
+      presetSource(this.#context, projectDir, call.surroundings),
+    );
 
   drivers: Engine["drivers"] = () => describeDrivers(this.#context.parts.drivers);
 

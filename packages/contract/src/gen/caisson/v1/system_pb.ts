@@ -21,7 +21,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file caisson/v1/system.proto.
  */
 export const file_caisson_v1_system: GenFile = /*@__PURE__*/
-  fileDesc("ChdjYWlzc29uL3YxL3N5c3RlbS5wcm90bxIKY2Fpc3Nvbi52MSISChBHZXRIZWFsdGhSZXF1ZXN0IjQKEUdldEhlYWx0aFJlc3BvbnNlEg0KBXJlYWR5GAEgASgIEhAKCHRyb3VibGVzGAIgAygJIhgKFkdldENhcGFiaWxpdGllc1JlcXVlc3Qi9gEKF0dldENhcGFiaWxpdGllc1Jlc3BvbnNlEhAKCGNvbnRyYWN0GAEgASgJEhAKCHJldmlzaW9uGAIgASgNEg8KB3ZlcnNpb24YAyABKAkSDQoFYnVpbGQYBCABKAkSPwoGbGltaXRzGAUgAygLMi8uY2Fpc3Nvbi52MS5HZXRDYXBhYmlsaXRpZXNSZXNwb25zZS5MaW1pdHNFbnRyeRInCgdkcml2ZXJzGAYgAygLMhYuY2Fpc3Nvbi52MS5Ecml2ZXJJbmZvGi0KC0xpbWl0c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoBDoCOAEifQoKRHJpdmVySW5mbxIMCgRuYW1lGAEgASgJEh4KBHRpZXIYAiABKA4yEC5jYWlzc29uLnYxLlRpZXISDgoGdXNhYmxlGAMgASgIEg4KBnJlYXNvbhgEIAEoCRILCgNmaXgYBSABKAkSFAoMY2FwYWJpbGl0aWVzGAYgAygJIhEKD0RpYWdub3NlUmVxdWVzdCI5ChBEaWFnbm9zZVJlc3BvbnNlEiUKCGZpbmRpbmdzGAEgAygLMhMuY2Fpc3Nvbi52MS5GaW5kaW5nImEKB0ZpbmRpbmcSDwoHc3ViamVjdBgBIAEoCRInCgVsZXZlbBgCIAEoDjIYLmNhaXNzb24udjEuRmluZGluZ0xldmVsEg8KB21lc3NhZ2UYAyABKAkSCwoDZml4GAQgASgJIhUKE0xpc3RQcm9maWxlc1JlcXVlc3QiPQoUTGlzdFByb2ZpbGVzUmVzcG9uc2USJQoIcHJvZmlsZXMYASADKAsyEy5jYWlzc29uLnYxLlByb2ZpbGUimwMKB1Byb2ZpbGUSDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIiCgZsaW1pdHMYAyABKAsyEi5jYWlzc29uLnYxLkxpbWl0cxIQCghzeXNjYWxscxgEIAMoCRIRCglkZW55X3JlYWQYBSADKAkSEwoLYWxsb3dfd3JpdGUYBiADKAkSKQoDZW52GAcgAygLMhwuY2Fpc3Nvbi52MS5Qcm9maWxlLkVudkVudHJ5Eg8KB25ldHdvcmsYCCABKAkSNQoJZXhwbGFpbmVkGAkgAygLMiIuY2Fpc3Nvbi52MS5Qcm9maWxlLkV4cGxhaW5lZEVudHJ5EhIKCnRvb2xjaGFpbnMYCiABKAkSKgoNbmV0d29ya19ydWxlcxgLIAEoCzITLmNhaXNzb24udjEuTmV0d29yaxoqCghFbnZFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBGjAKDkV4cGxhaW5lZEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiJwoQR2V0Q29uZmlnUmVxdWVzdBITCgtwcm9qZWN0X2RpchgBIAEoCSJaChFHZXRDb25maWdSZXNwb25zZRIlCghzZXR0aW5ncxgBIAMoCzITLmNhaXNzb24udjEuU2V0dGluZxIeChZ1bnRydXN0ZWRfcHJvamVjdF9maWxlGAIgASgJIjUKB1NldHRpbmcSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJEg4KBnNvdXJjZRgDIAEoCSI6ChNUcnVzdFByb2plY3RSZXF1ZXN0EhMKC3Byb2plY3RfZGlyGAEgASgJEg4KBnJldm9rZRgCIAEoCCI0ChRUcnVzdFByb2plY3RSZXNwb25zZRIMCgRmaWxlGAEgASgJEg4KBnNoYTI1NhgCIAEoCSIRCg9HZXRVc2FnZVJlcXVlc3QiOAoQR2V0VXNhZ2VSZXNwb25zZRIkCgVpdGVtcxgBIAMoCzIVLmNhaXNzb24udjEuVXNhZ2VJdGVtIk8KCVVzYWdlSXRlbRIMCgR3aGF0GAEgASgJEg0KBWJ5dGVzGAIgASgEEg0KBWNvdW50GAMgASgNEhYKDmZyZWVhYmxlX2J5dGVzGAQgASgEIicKDFBydW5lUmVxdWVzdBIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkiMQoNUHJ1bmVSZXNwb25zZRIRCglzYW5kYm94ZXMYASABKA0SDQoFYnl0ZXMYAiABKAQiyAEKA0tleRIMCgRuYW1lGAEgASgJEiEKBnNjb3BlcxgCIAMoDjIRLmNhaXNzb24udjEuU2NvcGUSLgoKY3JlYXRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMAoMbGFzdF91c2VkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJSChBDcmVhdGVLZXlSZXF1ZXN0EgwKBG5hbWUYASABKAkSIQoGc2NvcGVzGAIgAygOMhEuY2Fpc3Nvbi52MS5TY29wZRINCgV0dGxfcxgDIAEoDSJBChFDcmVhdGVLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5jYWlzc29uLnYxLktleRIOCgZzZWNyZXQYAiABKAkiEQoPTGlzdEtleXNSZXF1ZXN0IjEKEExpc3RLZXlzUmVzcG9uc2USHQoEa2V5cxgBIAMoCzIPLmNhaXNzb24udjEuS2V5IiAKEFJldm9rZUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCSITChFSZXZva2VLZXlSZXNwb25zZSp5CgxGaW5kaW5nTGV2ZWwSHQoZRklORElOR19MRVZFTF9VTlNQRUNJRklFRBAAEhQKEEZJTkRJTkdfTEVWRUxfT0sQARIZChVGSU5ESU5HX0xFVkVMX1dBUk5JTkcQAhIZChVGSU5ESU5HX0xFVkVMX1BST0JMRU0QAzLLBgoNU3lzdGVtU2VydmljZRJgCglHZXRIZWFsdGgSHC5jYWlzc29uLnYxLkdldEhlYWx0aFJlcXVlc3QaHS5jYWlzc29uLnYxLkdldEhlYWx0aFJlc3BvbnNlIhbI2hgBgtPkkwIMEgovdjEvaGVhbHRoEngKD0dldENhcGFiaWxpdGllcxIiLmNhaXNzb24udjEuR2V0Q2FwYWJpbGl0aWVzUmVxdWVzdBojLmNhaXNzb24udjEuR2V0Q2FwYWJpbGl0aWVzUmVzcG9uc2UiHMjaGAGC0+STAhISEC92MS9jYXBhYmlsaXRpZXMSXQoIRGlhZ25vc2USGy5jYWlzc29uLnYxLkRpYWdub3NlUmVxdWVzdBocLmNhaXNzb24udjEuRGlhZ25vc2VSZXNwb25zZSIWyNoYAoLT5JMCDBIKL3YxL2RvY3RvchJrCgxMaXN0UHJvZmlsZXMSHy5jYWlzc29uLnYxLkxpc3RQcm9maWxlc1JlcXVlc3QaIC5jYWlzc29uLnYxLkxpc3RQcm9maWxlc1Jlc3BvbnNlIhjI2hgCgtPkkwIOEgwvdjEvcHJvZmlsZXMSYAoJR2V0Q29uZmlnEhwuY2Fpc3Nvbi52MS5HZXRDb25maWdSZXF1ZXN0Gh0uY2Fpc3Nvbi52MS5HZXRDb25maWdSZXNwb25zZSIWyNoYAoLT5JMCDBIKL3YxL2NvbmZpZxJ0CgxUcnVzdFByb2plY3QSHy5jYWlzc29uLnYxLlRydXN0UHJvamVjdFJlcXVlc3QaIC5jYWlzc29uLnYxLlRydXN0UHJvamVjdFJlc3BvbnNlIiHI2hgEgtPkkwIXOgEqIhIvdjEvcHJvamVjdHM6dHJ1c3QSXAoIR2V0VXNhZ2USGy5jYWlzc29uLnYxLkdldFVzYWdlUmVxdWVzdBocLmNhaXNzb24udjEuR2V0VXNhZ2VSZXNwb25zZSIVyNoYAoLT5JMCCxIJL3YxL3VzYWdlElwKBVBydW5lEhguY2Fpc3Nvbi52MS5QcnVuZVJlcXVlc3QaGS5jYWlzc29uLnYxLlBydW5lUmVzcG9uc2UiHsjaGASC0+STAhQ6ASoiDy92MS91c2FnZTpwcnVuZTKzAgoKS2V5U2VydmljZRJhCglDcmVhdGVLZXkSHC5jYWlzc29uLnYxLkNyZWF0ZUtleVJlcXVlc3QaHS5jYWlzc29uLnYxLkNyZWF0ZUtleVJlc3BvbnNlIhfI2hgEgtPkkwINOgEqIggvdjEva2V5cxJbCghMaXN0S2V5cxIbLmNhaXNzb24udjEuTGlzdEtleXNSZXF1ZXN0GhwuY2Fpc3Nvbi52MS5MaXN0S2V5c1Jlc3BvbnNlIhTI2hgEgtPkkwIKEggvdjEva2V5cxJlCglSZXZva2VLZXkSHC5jYWlzc29uLnYxLlJldm9rZUtleVJlcXVlc3QaHS5jYWlzc29uLnYxLlJldm9rZUtleVJlc3BvbnNlIhvI2hgEgtPkkwIRKg8vdjEva2V5cy97bmFtZX1iBnByb3RvMw", [file_caisson_v1_limits, file_caisson_v1_network, file_caisson_v1_options, file_caisson_v1_sandbox, file_google_api_annotations, file_google_protobuf_timestamp]);
+  fileDesc("ChdjYWlzc29uL3YxL3N5c3RlbS5wcm90bxIKY2Fpc3Nvbi52MSISChBHZXRIZWFsdGhSZXF1ZXN0IjQKEUdldEhlYWx0aFJlc3BvbnNlEg0KBXJlYWR5GAEgASgIEhAKCHRyb3VibGVzGAIgAygJIhgKFkdldENhcGFiaWxpdGllc1JlcXVlc3Qi9gEKF0dldENhcGFiaWxpdGllc1Jlc3BvbnNlEhAKCGNvbnRyYWN0GAEgASgJEhAKCHJldmlzaW9uGAIgASgNEg8KB3ZlcnNpb24YAyABKAkSDQoFYnVpbGQYBCABKAkSPwoGbGltaXRzGAUgAygLMi8uY2Fpc3Nvbi52MS5HZXRDYXBhYmlsaXRpZXNSZXNwb25zZS5MaW1pdHNFbnRyeRInCgdkcml2ZXJzGAYgAygLMhYuY2Fpc3Nvbi52MS5Ecml2ZXJJbmZvGi0KC0xpbWl0c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoBDoCOAEifQoKRHJpdmVySW5mbxIMCgRuYW1lGAEgASgJEh4KBHRpZXIYAiABKA4yEC5jYWlzc29uLnYxLlRpZXISDgoGdXNhYmxlGAMgASgIEg4KBnJlYXNvbhgEIAEoCRILCgNmaXgYBSABKAkSFAoMY2FwYWJpbGl0aWVzGAYgAygJIhEKD0RpYWdub3NlUmVxdWVzdCI5ChBEaWFnbm9zZVJlc3BvbnNlEiUKCGZpbmRpbmdzGAEgAygLMhMuY2Fpc3Nvbi52MS5GaW5kaW5nImEKB0ZpbmRpbmcSDwoHc3ViamVjdBgBIAEoCRInCgVsZXZlbBgCIAEoDjIYLmNhaXNzb24udjEuRmluZGluZ0xldmVsEg8KB21lc3NhZ2UYAyABKAkSCwoDZml4GAQgASgJIhUKE0xpc3RQcm9maWxlc1JlcXVlc3QiPQoUTGlzdFByb2ZpbGVzUmVzcG9uc2USJQoIcHJvZmlsZXMYASADKAsyEy5jYWlzc29uLnYxLlByb2ZpbGUimwMKB1Byb2ZpbGUSDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIiCgZsaW1pdHMYAyABKAsyEi5jYWlzc29uLnYxLkxpbWl0cxIQCghzeXNjYWxscxgEIAMoCRIRCglkZW55X3JlYWQYBSADKAkSEwoLYWxsb3dfd3JpdGUYBiADKAkSKQoDZW52GAcgAygLMhwuY2Fpc3Nvbi52MS5Qcm9maWxlLkVudkVudHJ5Eg8KB25ldHdvcmsYCCABKAkSNQoJZXhwbGFpbmVkGAkgAygLMiIuY2Fpc3Nvbi52MS5Qcm9maWxlLkV4cGxhaW5lZEVudHJ5EhIKCnRvb2xjaGFpbnMYCiABKAkSKgoNbmV0d29ya19ydWxlcxgLIAEoCzITLmNhaXNzb24udjEuTmV0d29yaxoqCghFbnZFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBGjAKDkV4cGxhaW5lZEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiOAoSTGlzdFByZXNldHNSZXF1ZXN0EhMKC3Byb2plY3RfZGlyGAEgASgJEg0KBW5hbWVzGAIgAygJIjoKE0xpc3RQcmVzZXRzUmVzcG9uc2USIwoHcHJlc2V0cxgBIAMoCzISLmNhaXNzb24udjEuUHJlc2V0IqIBCgZQcmVzZXQSDAoEbmFtZRgBIAEoCRIlCgVob3N0cxgCIAMoCzIWLmNhaXNzb24udjEuUHJlc2V0SG9zdBIoCgNlbnYYAyADKAsyGy5jYWlzc29uLnYxLlByZXNldC5FbnZFbnRyeRINCgVub3RlcxgEIAMoCRoqCghFbnZFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjkKClByZXNldEhvc3QSDAoEcnVsZRgBIAEoCRIMCgRmcm9tGAIgASgJEg8KB3Byb2plY3QYAyABKAgiJwoQR2V0Q29uZmlnUmVxdWVzdBITCgtwcm9qZWN0X2RpchgBIAEoCSJaChFHZXRDb25maWdSZXNwb25zZRIlCghzZXR0aW5ncxgBIAMoCzITLmNhaXNzb24udjEuU2V0dGluZxIeChZ1bnRydXN0ZWRfcHJvamVjdF9maWxlGAIgASgJIjUKB1NldHRpbmcSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJEg4KBnNvdXJjZRgDIAEoCSI6ChNUcnVzdFByb2plY3RSZXF1ZXN0EhMKC3Byb2plY3RfZGlyGAEgASgJEg4KBnJldm9rZRgCIAEoCCI0ChRUcnVzdFByb2plY3RSZXNwb25zZRIMCgRmaWxlGAEgASgJEg4KBnNoYTI1NhgCIAEoCSIRCg9HZXRVc2FnZVJlcXVlc3QiOAoQR2V0VXNhZ2VSZXNwb25zZRIkCgVpdGVtcxgBIAMoCzIVLmNhaXNzb24udjEuVXNhZ2VJdGVtIk8KCVVzYWdlSXRlbRIMCgR3aGF0GAEgASgJEg0KBWJ5dGVzGAIgASgEEg0KBWNvdW50GAMgASgNEhYKDmZyZWVhYmxlX2J5dGVzGAQgASgEIicKDFBydW5lUmVxdWVzdBIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkiMQoNUHJ1bmVSZXNwb25zZRIRCglzYW5kYm94ZXMYASABKA0SDQoFYnl0ZXMYAiABKAQiyAEKA0tleRIMCgRuYW1lGAEgASgJEiEKBnNjb3BlcxgCIAMoDjIRLmNhaXNzb24udjEuU2NvcGUSLgoKY3JlYXRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMAoMbGFzdF91c2VkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJSChBDcmVhdGVLZXlSZXF1ZXN0EgwKBG5hbWUYASABKAkSIQoGc2NvcGVzGAIgAygOMhEuY2Fpc3Nvbi52MS5TY29wZRINCgV0dGxfcxgDIAEoDSJBChFDcmVhdGVLZXlSZXNwb25zZRIcCgNrZXkYASABKAsyDy5jYWlzc29uLnYxLktleRIOCgZzZWNyZXQYAiABKAkiEQoPTGlzdEtleXNSZXF1ZXN0IjEKEExpc3RLZXlzUmVzcG9uc2USHQoEa2V5cxgBIAMoCzIPLmNhaXNzb24udjEuS2V5IiAKEFJldm9rZUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCSITChFSZXZva2VLZXlSZXNwb25zZSp5CgxGaW5kaW5nTGV2ZWwSHQoZRklORElOR19MRVZFTF9VTlNQRUNJRklFRBAAEhQKEEZJTkRJTkdfTEVWRUxfT0sQARIZChVGSU5ESU5HX0xFVkVMX1dBUk5JTkcQAhIZChVGSU5ESU5HX0xFVkVMX1BST0JMRU0QAzK0BwoNU3lzdGVtU2VydmljZRJgCglHZXRIZWFsdGgSHC5jYWlzc29uLnYxLkdldEhlYWx0aFJlcXVlc3QaHS5jYWlzc29uLnYxLkdldEhlYWx0aFJlc3BvbnNlIhbI2hgBgtPkkwIMEgovdjEvaGVhbHRoEngKD0dldENhcGFiaWxpdGllcxIiLmNhaXNzb24udjEuR2V0Q2FwYWJpbGl0aWVzUmVxdWVzdBojLmNhaXNzb24udjEuR2V0Q2FwYWJpbGl0aWVzUmVzcG9uc2UiHMjaGAGC0+STAhISEC92MS9jYXBhYmlsaXRpZXMSXQoIRGlhZ25vc2USGy5jYWlzc29uLnYxLkRpYWdub3NlUmVxdWVzdBocLmNhaXNzb24udjEuRGlhZ25vc2VSZXNwb25zZSIWyNoYAoLT5JMCDBIKL3YxL2RvY3RvchJrCgxMaXN0UHJvZmlsZXMSHy5jYWlzc29uLnYxLkxpc3RQcm9maWxlc1JlcXVlc3QaIC5jYWlzc29uLnYxLkxpc3RQcm9maWxlc1Jlc3BvbnNlIhjI2hgCgtPkkwIOEgwvdjEvcHJvZmlsZXMSZwoLTGlzdFByZXNldHMSHi5jYWlzc29uLnYxLkxpc3RQcmVzZXRzUmVxdWVzdBofLmNhaXNzb24udjEuTGlzdFByZXNldHNSZXNwb25zZSIXyNoYAoLT5JMCDRILL3YxL3ByZXNldHMSYAoJR2V0Q29uZmlnEhwuY2Fpc3Nvbi52MS5HZXRDb25maWdSZXF1ZXN0Gh0uY2Fpc3Nvbi52MS5HZXRDb25maWdSZXNwb25zZSIWyNoYAoLT5JMCDBIKL3YxL2NvbmZpZxJ0CgxUcnVzdFByb2plY3QSHy5jYWlzc29uLnYxLlRydXN0UHJvamVjdFJlcXVlc3QaIC5jYWlzc29uLnYxLlRydXN0UHJvamVjdFJlc3BvbnNlIiHI2hgEgtPkkwIXOgEqIhIvdjEvcHJvamVjdHM6dHJ1c3QSXAoIR2V0VXNhZ2USGy5jYWlzc29uLnYxLkdldFVzYWdlUmVxdWVzdBocLmNhaXNzb24udjEuR2V0VXNhZ2VSZXNwb25zZSIVyNoYAoLT5JMCCxIJL3YxL3VzYWdlElwKBVBydW5lEhguY2Fpc3Nvbi52MS5QcnVuZVJlcXVlc3QaGS5jYWlzc29uLnYxLlBydW5lUmVzcG9uc2UiHsjaGASC0+STAhQ6ASoiDy92MS91c2FnZTpwcnVuZTKzAgoKS2V5U2VydmljZRJhCglDcmVhdGVLZXkSHC5jYWlzc29uLnYxLkNyZWF0ZUtleVJlcXVlc3QaHS5jYWlzc29uLnYxLkNyZWF0ZUtleVJlc3BvbnNlIhfI2hgEgtPkkwINOgEqIggvdjEva2V5cxJbCghMaXN0S2V5cxIbLmNhaXNzb24udjEuTGlzdEtleXNSZXF1ZXN0GhwuY2Fpc3Nvbi52MS5MaXN0S2V5c1Jlc3BvbnNlIhTI2hgEgtPkkwIKEggvdjEva2V5cxJlCglSZXZva2VLZXkSHC5jYWlzc29uLnYxLlJldm9rZUtleVJlcXVlc3QaHS5jYWlzc29uLnYxLlJldm9rZUtleVJlc3BvbnNlIhvI2hgEgtPkkwIRKg8vdjEva2V5cy97bmFtZX1iBnByb3RvMw", [file_caisson_v1_limits, file_caisson_v1_network, file_caisson_v1_options, file_caisson_v1_sandbox, file_google_api_annotations, file_google_protobuf_timestamp]);
 
 /**
  * @generated from message caisson.v1.GetHealthRequest
@@ -351,6 +351,124 @@ export const ProfileSchema: GenMessage<Profile> = /*@__PURE__*/
   messageDesc(file_caisson_v1_system, 10);
 
 /**
+ * @generated from message caisson.v1.ListPresetsRequest
+ */
+export type ListPresetsRequest = Message<"caisson.v1.ListPresetsRequest"> & {
+  /**
+   * A directory of the host whose own files count as well.
+   *
+   * @generated from field: string project_dir = 1;
+   */
+  projectDir: string;
+
+  /**
+   * Only these. Default: all.
+   *
+   * @generated from field: repeated string names = 2;
+   */
+  names: string[];
+};
+
+/**
+ * Describes the message caisson.v1.ListPresetsRequest.
+ * Use `create(ListPresetsRequestSchema)` to create a new message.
+ */
+export const ListPresetsRequestSchema: GenMessage<ListPresetsRequest> = /*@__PURE__*/
+  messageDesc(file_caisson_v1_system, 11);
+
+/**
+ * @generated from message caisson.v1.ListPresetsResponse
+ */
+export type ListPresetsResponse = Message<"caisson.v1.ListPresetsResponse"> & {
+  /**
+   * @generated from field: repeated caisson.v1.Preset presets = 1;
+   */
+  presets: Preset[];
+};
+
+/**
+ * Describes the message caisson.v1.ListPresetsResponse.
+ * Use `create(ListPresetsResponseSchema)` to create a new message.
+ */
+export const ListPresetsResponseSchema: GenMessage<ListPresetsResponse> = /*@__PURE__*/
+  messageDesc(file_caisson_v1_system, 12);
+
+/**
+ * A preset as it resolves now.
+ *
+ * @generated from message caisson.v1.Preset
+ */
+export type Preset = Message<"caisson.v1.Preset"> & {
+  /**
+   * `npm`, `pip`, `cargo`, `go`, `maven` or `git`.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: repeated caisson.v1.PresetHost hosts = 2;
+   */
+  hosts: PresetHost[];
+
+  /**
+   * Variables that commands of a sandbox with this preset get, without credentials.
+   *
+   * @generated from field: map<string, string> env = 3;
+   */
+  env: { [key: string]: string };
+
+  /**
+   * What could not be understood.
+   *
+   * @generated from field: repeated string notes = 4;
+   */
+  notes: string[];
+};
+
+/**
+ * Describes the message caisson.v1.Preset.
+ * Use `create(PresetSchema)` to create a new message.
+ */
+export const PresetSchema: GenMessage<Preset> = /*@__PURE__*/
+  messageDesc(file_caisson_v1_system, 13);
+
+/**
+ * A place that a tool fetches from.
+ *
+ * @generated from message caisson.v1.PresetHost
+ */
+export type PresetHost = Message<"caisson.v1.PresetHost"> & {
+  /**
+   * As rules name it: `example.com:443`.
+   *
+   * @generated from field: string rule = 1;
+   */
+  rule: string;
+
+  /**
+   * The file or variable that names it, or `default`.
+   *
+   * @generated from field: string from = 2;
+   */
+  from: string;
+
+  /**
+   * Named by the project's own files.
+   *
+   * @generated from field: bool project = 3;
+   */
+  project: boolean;
+};
+
+/**
+ * Describes the message caisson.v1.PresetHost.
+ * Use `create(PresetHostSchema)` to create a new message.
+ */
+export const PresetHostSchema: GenMessage<PresetHost> = /*@__PURE__*/
+  messageDesc(file_caisson_v1_system, 14);
+
+/**
  * @generated from message caisson.v1.GetConfigRequest
  */
 export type GetConfigRequest = Message<"caisson.v1.GetConfigRequest"> & {
@@ -367,7 +485,7 @@ export type GetConfigRequest = Message<"caisson.v1.GetConfigRequest"> & {
  * Use `create(GetConfigRequestSchema)` to create a new message.
  */
 export const GetConfigRequestSchema: GenMessage<GetConfigRequest> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_system, 11);
+  messageDesc(file_caisson_v1_system, 15);
 
 /**
  * @generated from message caisson.v1.GetConfigResponse
@@ -391,7 +509,7 @@ export type GetConfigResponse = Message<"caisson.v1.GetConfigResponse"> & {
  * Use `create(GetConfigResponseSchema)` to create a new message.
  */
 export const GetConfigResponseSchema: GenMessage<GetConfigResponse> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_system, 12);
+  messageDesc(file_caisson_v1_system, 16);
 
 /**
  * A setting in force.
@@ -424,7 +542,7 @@ export type Setting = Message<"caisson.v1.Setting"> & {
  * Use `create(SettingSchema)` to create a new message.
  */
 export const SettingSchema: GenMessage<Setting> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_system, 13);
+  messageDesc(file_caisson_v1_system, 17);
 
 /**
  * @generated from message caisson.v1.TrustProjectRequest
@@ -448,7 +566,7 @@ export type TrustProjectRequest = Message<"caisson.v1.TrustProjectRequest"> & {
  * Use `create(TrustProjectRequestSchema)` to create a new message.
  */
 export const TrustProjectRequestSchema: GenMessage<TrustProjectRequest> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_system, 14);
+  messageDesc(file_caisson_v1_system, 18);
 
 /**
  * @generated from message caisson.v1.TrustProjectResponse
@@ -470,7 +588,7 @@ export type TrustProjectResponse = Message<"caisson.v1.TrustProjectResponse"> & 
  * Use `create(TrustProjectResponseSchema)` to create a new message.
  */
 export const TrustProjectResponseSchema: GenMessage<TrustProjectResponse> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_system, 15);
+  messageDesc(file_caisson_v1_system, 19);
 
 /**
  * @generated from message caisson.v1.GetUsageRequest
@@ -483,7 +601,7 @@ export type GetUsageRequest = Message<"caisson.v1.GetUsageRequest"> & {
  * Use `create(GetUsageRequestSchema)` to create a new message.
  */
 export const GetUsageRequestSchema: GenMessage<GetUsageRequest> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_system, 16);
+  messageDesc(file_caisson_v1_system, 20);
 
 /**
  * @generated from message caisson.v1.GetUsageResponse
@@ -500,7 +618,7 @@ export type GetUsageResponse = Message<"caisson.v1.GetUsageResponse"> & {
  * Use `create(GetUsageResponseSchema)` to create a new message.
  */
 export const GetUsageResponseSchema: GenMessage<GetUsageResponse> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_system, 17);
+  messageDesc(file_caisson_v1_system, 21);
 
 /**
  * What one kind of thing takes on disk.
@@ -536,7 +654,7 @@ export type UsageItem = Message<"caisson.v1.UsageItem"> & {
  * Use `create(UsageItemSchema)` to create a new message.
  */
 export const UsageItemSchema: GenMessage<UsageItem> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_system, 18);
+  messageDesc(file_caisson_v1_system, 22);
 
 /**
  * @generated from message caisson.v1.PruneRequest
@@ -553,7 +671,7 @@ export type PruneRequest = Message<"caisson.v1.PruneRequest"> & {
  * Use `create(PruneRequestSchema)` to create a new message.
  */
 export const PruneRequestSchema: GenMessage<PruneRequest> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_system, 19);
+  messageDesc(file_caisson_v1_system, 23);
 
 /**
  * @generated from message caisson.v1.PruneResponse
@@ -575,7 +693,7 @@ export type PruneResponse = Message<"caisson.v1.PruneResponse"> & {
  * Use `create(PruneResponseSchema)` to create a new message.
  */
 export const PruneResponseSchema: GenMessage<PruneResponse> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_system, 20);
+  messageDesc(file_caisson_v1_system, 24);
 
 /**
  * A key for the network, without its secret.
@@ -616,7 +734,7 @@ export type Key = Message<"caisson.v1.Key"> & {
  * Use `create(KeySchema)` to create a new message.
  */
 export const KeySchema: GenMessage<Key> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_system, 21);
+  messageDesc(file_caisson_v1_system, 25);
 
 /**
  * @generated from message caisson.v1.CreateKeyRequest
@@ -647,7 +765,7 @@ export type CreateKeyRequest = Message<"caisson.v1.CreateKeyRequest"> & {
  * Use `create(CreateKeyRequestSchema)` to create a new message.
  */
 export const CreateKeyRequestSchema: GenMessage<CreateKeyRequest> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_system, 22);
+  messageDesc(file_caisson_v1_system, 26);
 
 /**
  * @generated from message caisson.v1.CreateKeyResponse
@@ -671,7 +789,7 @@ export type CreateKeyResponse = Message<"caisson.v1.CreateKeyResponse"> & {
  * Use `create(CreateKeyResponseSchema)` to create a new message.
  */
 export const CreateKeyResponseSchema: GenMessage<CreateKeyResponse> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_system, 23);
+  messageDesc(file_caisson_v1_system, 27);
 
 /**
  * @generated from message caisson.v1.ListKeysRequest
@@ -684,7 +802,7 @@ export type ListKeysRequest = Message<"caisson.v1.ListKeysRequest"> & {
  * Use `create(ListKeysRequestSchema)` to create a new message.
  */
 export const ListKeysRequestSchema: GenMessage<ListKeysRequest> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_system, 24);
+  messageDesc(file_caisson_v1_system, 28);
 
 /**
  * @generated from message caisson.v1.ListKeysResponse
@@ -701,7 +819,7 @@ export type ListKeysResponse = Message<"caisson.v1.ListKeysResponse"> & {
  * Use `create(ListKeysResponseSchema)` to create a new message.
  */
 export const ListKeysResponseSchema: GenMessage<ListKeysResponse> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_system, 25);
+  messageDesc(file_caisson_v1_system, 29);
 
 /**
  * @generated from message caisson.v1.RevokeKeyRequest
@@ -718,7 +836,7 @@ export type RevokeKeyRequest = Message<"caisson.v1.RevokeKeyRequest"> & {
  * Use `create(RevokeKeyRequestSchema)` to create a new message.
  */
 export const RevokeKeyRequestSchema: GenMessage<RevokeKeyRequest> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_system, 26);
+  messageDesc(file_caisson_v1_system, 30);
 
 /**
  * @generated from message caisson.v1.RevokeKeyResponse
@@ -731,7 +849,7 @@ export type RevokeKeyResponse = Message<"caisson.v1.RevokeKeyResponse"> & {
  * Use `create(RevokeKeyResponseSchema)` to create a new message.
  */
 export const RevokeKeyResponseSchema: GenMessage<RevokeKeyResponse> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_system, 27);
+  messageDesc(file_caisson_v1_system, 31);
 
 /**
  * @generated from enum caisson.v1.FindingLevel
@@ -814,6 +932,17 @@ export const SystemService: GenService<{
     methodKind: "unary";
     input: typeof ListProfilesRequestSchema;
     output: typeof ListProfilesResponseSchema;
+  },
+  /**
+   * Lists the network presets and what each leads to now: the registries and remotes for which the caller's
+   * tools are configured on this machine. Nothing is run for it, files are read.
+   *
+   * @generated from rpc caisson.v1.SystemService.ListPresets
+   */
+  listPresets: {
+    methodKind: "unary";
+    input: typeof ListPresetsRequestSchema;
+    output: typeof ListPresetsResponseSchema;
   },
   /**
    * Returns the configuration in force and where each value comes from.
