@@ -8,6 +8,8 @@ import {
   FileInfoSchema,
   FileType,
   ImageSchema,
+  NetworkDecisionSchema,
+  NetworkSchema,
   type ProcessEvent,
   ProcessEventSchema,
   ProcessSchema,
@@ -45,6 +47,7 @@ const approval = create(ApprovalSchema, {
   requestedAt: at,
   waiting: 2,
 });
+const network = create(NetworkSchema, { mode: 2, allow: ["a.example:443"], limits: { bytes: 1n << 40n } });
 const process = create(ProcessSchema, {
   id: "p1",
   sandboxId: sandbox.id,
@@ -232,6 +235,23 @@ export function fakeEngine(watched: Watched): Engine {
       },
       remove: async () => 12,
       collect: async () => ({ bytes: 12, layers: 1 }),
+    },
+    network: {
+      get: () => ({ network, presetRules: ["r.example"], usage: { connections: 1, sentBytes: 5n } }),
+      update: async () => ({ network, presetRules: [], cut: 2 }),
+      decisions: () => ({
+        decisions: [
+          create(NetworkDecisionSchema, {
+            seq: 3n,
+            at,
+            name: "a.example",
+            port: 443,
+            verdict: 2,
+            rule: "no rule",
+          }),
+        ],
+        nextPageToken: "3",
+      }),
     },
     profiles: () => [],
     presets: async () => [

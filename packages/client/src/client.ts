@@ -4,6 +4,7 @@ import { type ExecOptions, runCommand, startCommand } from "./api/commands.ts";
 import { Events } from "./api/events.ts";
 import { Images } from "./api/images.ts";
 import { Keys } from "./api/keys.ts";
+import { NetworkLog } from "./api/network.ts";
 import type { Result } from "./api/result.ts";
 import type { Run } from "./api/run.ts";
 import { Sandboxes } from "./api/sandboxes.ts";
@@ -28,6 +29,7 @@ export class Client {
   readonly events: Events;
   readonly system: System;
   readonly keys: Keys;
+  readonly network: NetworkLog;
   readonly approvals: Approvals;
   readonly images: Images;
   readonly #caller: Caller;
@@ -39,6 +41,7 @@ export class Client {
     this.events = new Events(this.#caller);
     this.system = new System(this.#caller);
     this.keys = new Keys(this.#caller);
+    this.network = new NetworkLog(this.#caller);
     this.approvals = new Approvals(this.#caller, this.events);
     this.images = new Images(this.#caller);
   }

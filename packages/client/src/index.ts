@@ -7,6 +7,7 @@ export type { Events, SubscribeOptions } from "./api/events.ts";
 export type { Content, Files, Listing, ReadOptions, WriteOptions } from "./api/files.ts";
 export type { Images, ImportOptions, ImportProgress } from "./api/images.ts";
 export type { CreateKeyOptions, Keys } from "./api/keys.ts";
+export type { BoxNetwork, DecisionOptions, NetworkChange, NetworkLog, NetworkState } from "./api/network.ts";
 export type { Result } from "./api/result.ts";
 export type { OutputEvent, OutputOptions, Run } from "./api/run.ts";
 export type { ListOptions, Sandboxes } from "./api/sandboxes.ts";
@@ -23,6 +24,7 @@ export type { Enforcement, Limits, Mechanism } from "./values/enforcement.ts";
 export type { AuditReport, Event } from "./values/event.ts";
 export type { FileChange, FileInfo, FileType } from "./values/file.ts";
 export type { Image } from "./values/image.ts";
+export type { Network, NetworkDecision, NetworkLimits, NetworkMode } from "./values/network.ts";
 export type { Output } from "./values/output.ts";
 export type { CommandOptions, Exit, Process, TerminalOptions, Usage } from "./values/process.ts";
 export type {

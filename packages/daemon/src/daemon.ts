@@ -95,6 +95,7 @@ export async function startDaemon(renew: () => void = () => {}): Promise<Daemon>
       renew();
     },
   });
+  const listening: string[] = [];
   const engine = await openSandboxes({
     home,
     guest,
@@ -102,6 +103,7 @@ export async function startDaemon(renew: () => void = () => {}): Promise<Daemon>
     store,
     settings: engineSettings(config),
     complete: completeSpec(config, trust),
+    ownPorts: () => listening.map((url) => Number(new URL(url).port)),
     surroundings: { path: process.env.PATH ?? "", home: process.env.HOME ?? homedir() },
     pool: { min: config.number("pool.min"), max: config.number("pool.max") },
     log,
@@ -109,7 +111,6 @@ export async function startDaemon(renew: () => void = () => {}): Promise<Daemon>
   const metrics = daemonMetrics(store);
   const telemetry = await openTelemetry(metrics, version);
   const stopEvents = followEvents(store, metrics);
-  const listening: string[] = [];
   const control = daemonControl({ home, socket, version, build, listening });
   const terminal = openTerminal(control, build, renewal);
   const api = createApi({
@@ -174,6 +175,7 @@ function engineSettings(config: Config) {
     profiles: config.table("profiles"),
     agents: config.table("agents"),
     approvals: approvalSettings(config, approvalsFile()),
+    network: { bounds: config.policy?.network ?? {}, dnsServers: config.list("network.dns_servers") },
     admission: {
       sandboxes: config.number("admission.sandboxes"),
       memoryPercent: config.number("admission.memory_percent"),

@@ -8,6 +8,7 @@ export {
   parseRule,
   parseRules,
 } from "./approvals/index.ts";
+export { parseRule as checkNetworkRule } from "./egress/index.ts";
 export type {
   AttachOptions,
   CommandInit,
@@ -15,6 +16,7 @@ export type {
   EndOptions,
   Engine,
   EngineFiles,
+  EngineNetwork,
   ListQuery,
   RunOptions,
   SpecInit,

@@ -8,6 +8,7 @@ import { eventService } from "./event.ts";
 import { fileService } from "./file.ts";
 import { imageService } from "./image.ts";
 import { keyService } from "./key.ts";
+import { networkService } from "./network.ts";
 import { processService } from "./process.ts";
 import { Repeats } from "./repeats.ts";
 import { runService } from "./run.ts";
@@ -36,6 +37,7 @@ export function createServices({ engine, store, keys, system, log }: ServiceDeps
     workspaceService(engine),
     approvalService(engine, repeats),
     imageService(engine),
+    networkService(engine, repeats),
     eventService(store),
     systemService(engine, system, repeats),
     keyService(keys),

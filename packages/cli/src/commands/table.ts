@@ -54,6 +54,7 @@ const groups: readonly { title: string; commands: Readonly<Record<string, Loader
   {
     title: "What happened",
     commands: {
+      net: () => import("./net.ts"),
       events: () => import("./events.ts"),
       audit: () => import("./audit.ts"),
       df: () => import("./df.ts"),

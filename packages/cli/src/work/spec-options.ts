@@ -3,6 +3,7 @@ import type { OptionTable, Values } from "../command/option.ts";
 import { UsageError } from "../command/usage-error.ts";
 import type { Host } from "../io/host.ts";
 import type { Io } from "../io/io.ts";
+import { networkFrom, networkOptions } from "./network-options.ts";
 
 /** What a sandbox is made from: the options that `run` and `create` share. */
 export const specOptions = {
@@ -38,6 +39,7 @@ export const specOptions = {
     choices: ["auto", "off"],
     summary: "Show the toolchains of the host that your PATH uses. Default: the profile's",
   },
+  ...networkOptions,
   memory: { kind: "size", short: "m", summary: "Memory" },
   cpus: { kind: "number", summary: "Processors, such as 1.5" },
   pids: { kind: "int", summary: "Processes and threads" },
@@ -67,6 +69,8 @@ export function specFrom(values: SpecValues, io: Io, host: Host): ChosenSpec {
   if (values.image) spec.image = imageFrom(values.image, io);
   if (values.agent) spec.agent = values.agent;
   if (values.toolchains) spec.toolchains = values.toolchains;
+  const network = networkFrom(values);
+  if (network) spec.network = network;
   if (values["idle-ttl"]) spec.idleTtl = values["idle-ttl"];
   if (values["max-age"]) spec.maxAge = values["max-age"];
   const limits: Limits = { memory: values.memory, cpus: values.cpus, pids: values.pids, disk: values.disk };

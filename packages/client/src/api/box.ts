@@ -6,6 +6,7 @@ import { type Process, processFrom } from "../values/process.ts";
 import { type Sandbox, type Stats, sandboxFrom, statsFrom } from "../values/sandbox.ts";
 import { type ExecOptions, runCommand, startCommand } from "./commands.ts";
 import { Files } from "./files.ts";
+import { BoxNetwork } from "./network.ts";
 import type { Result } from "./result.ts";
 import { Run } from "./run.ts";
 import { Workspace } from "./workspace.ts";
@@ -15,6 +16,7 @@ export class Box {
   readonly id: string;
   readonly files: Files;
   readonly workspace: Workspace;
+  readonly network: BoxNetwork;
   readonly #caller: Caller;
   #info: Sandbox;
 
@@ -24,6 +26,7 @@ export class Box {
     this.id = info.id;
     this.files = new Files(caller, info.id);
     this.workspace = new Workspace(caller, info.id);
+    this.network = new BoxNetwork(caller, info.id);
   }
 
   /** What was last heard about it; `refresh` asks again. */

@@ -85,4 +85,5 @@ const unknown: Omit<Sandbox, "id"> = {
   expiresAt: undefined,
   seq: 0,
   agent: "",
+  network: undefined,
 };

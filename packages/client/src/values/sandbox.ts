@@ -7,6 +7,7 @@ import type {
   WorkspaceMode as WorkspaceModeNumber,
 } from "@caisson/contract";
 import { type Enforcement, enforcementFrom, type Limits, limitsInit } from "./enforcement.ts";
+import { type Network, networkFrom, networkInit } from "./network.ts";
 import { enumName, toDate, toNumber, toSeconds } from "./numbers.ts";
 
 const tiers = ["unspecified", "container", "gvisor", "microvm"] as const;
@@ -50,6 +51,8 @@ export interface SandboxSpec {
   agent?: string | undefined;
   /** The developer's own toolchains on the host: those that the caller's PATH uses, or none. Default: the profile's. */
   toolchains?: "auto" | "off" | undefined;
+  /** What it may reach. Default: what configuration and profile say. */
+  network?: Network | undefined;
 }
 
 export interface Sandbox {
@@ -73,6 +76,8 @@ export interface Sandbox {
   /** The number of its latest event. */
   seq: number;
   agent: string;
+  /** The rules in force. */
+  network: Network | undefined;
 }
 
 export interface Stats {
@@ -107,6 +112,7 @@ export function sandboxFrom(message: SandboxMessage): Sandbox {
     expiresAt: toDate(message.expiresAt),
     seq: toNumber(message.seq),
     agent: message.agent,
+    network: message.network && networkFrom(message.network),
   };
 }
 
@@ -129,6 +135,7 @@ export function specInit(spec: SandboxSpec): MessageInitShape<typeof SandboxSpec
   if (spec.syscalls) init.syscalls = spec.syscalls;
   if (spec.agent) init.agent = spec.agent;
   if (spec.toolchains) init.toolchains = spec.toolchains;
+  if (spec.network) init.network = networkInit(spec.network);
   return init;
 }
 

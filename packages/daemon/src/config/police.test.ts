@@ -46,3 +46,27 @@ test("a machine's policy can forbid toolchains to everybody", {
     (error) => error instanceof CaissonError && error.code === "POLICY_FORBIDS",
   );
 });
+
+test("the configuration's network rules come on top of a request's, and open nothing where the network is off", async () => {
+  const user = "sandbox:\n  network_allow: [a.example]\n  network_deny: [d.example]\n";
+  const complete = await completion({ user });
+  const network = async (init: NonNullable<Parameters<CompleteSpec>[0]>) => {
+    const { mode, allow, deny } = (await complete(init)).network!;
+    return { mode, allow, deny };
+  };
+  assert.deepEqual(await network({}), { mode: 0, allow: [], deny: ["d.example"] });
+  assert.deepEqual(await network({ network: { allow: ["b.example"] } }), {
+    mode: 2,
+    allow: ["b.example", "a.example"],
+    deny: ["d.example"],
+  });
+  assert.deepEqual(await network({ network: { mode: 1 } }), { mode: 1, allow: [], deny: ["d.example"] });
+  assert.deepEqual(await network({ profile: "permissive" }), {
+    mode: 0,
+    allow: ["a.example"],
+    deny: ["d.example"],
+  });
+  const asking = await completion({ user: "sandbox:\n  network: ask\n" });
+  assert.equal((await asking({})).network!.mode, 3);
+  assert.equal((await asking({ network: { mode: 1 } })).network!.mode, 1);
+});

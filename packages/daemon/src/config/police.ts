@@ -5,6 +5,7 @@ import { create } from "@bufbuild/protobuf";
 import { CaissonError, LimitsSchema, Tier } from "@caisson/contract";
 import { type CompleteSpec, Profiles, type SpecInit } from "@caisson/sandbox";
 import type { Config, Sourced } from "./config.ts";
+import { completeNetwork } from "./network.ts";
 import type { Policy } from "./policy.ts";
 import type { SettingKey } from "./settings.ts";
 import type { Trust } from "./trust.ts";
@@ -14,11 +15,12 @@ const tierNumbers = { container: Tier.CONTAINER, gvisor: Tier.GVISOR, microvm: T
 /** Completes and bounds every new sandbox. */
 export function completeSpec(config: Config, trust: Trust): CompleteSpec {
   const { policy } = config;
-  const profiles = policy && new Profiles(config.table("profiles"), config.table("agents"));
+  const profiles = new Profiles(config.table("profiles"), config.table("agents"));
   return async (spec) => {
     const { values } = await config.forProject(spec.workspace?.dir ?? "", (file) => trust.trusts(file));
     const completed = complete(spec, values);
-    if (policy && profiles) await bound(completed, policy, profiles);
+    completed.network = completeNetwork(spec.network, values, profileOf(completed, profiles).network);
+    if (policy) await bound(completed, policy, profiles);
     return completed;
   };
 }
@@ -45,8 +47,7 @@ async function bound(spec: SpecInit, policy: Policy, profiles: Profiles): Promis
     const least = tierNumbers[policy.minimum_tier];
     if ((spec.minimumTier ?? 0) < least) spec.minimumTier = least;
   }
-  // The one that it will really have: that of the rule for its kind of agent, or another one once it is approved.
-  const profile = profiles.get(spec.profile || profiles.ruleFor(spec.agent ?? "")?.profile || "");
+  const profile = profileOf(spec, profiles);
   if (policy.profiles && !policy.profiles.includes(profile.name)) forbid(`the profile ${profile.name}`);
   for (const group of [...profile.syscalls, ...(spec.syscalls ?? [])]) {
     if (policy.syscalls && !policy.syscalls.includes(group)) forbid(`the syscall group ${group}`);
@@ -77,6 +78,11 @@ async function bound(spec: SpecInit, policy: Policy, profiles: Profiles): Promis
     if (timeout_ms) limits.timeoutMs = least(limits.timeoutMs || other.timeoutMs, timeout_ms, 0);
     spec.limits = limits;
   }
+}
+
+/** The one that it will really have: that of the rule for its kind of agent, or another one once it is approved. */
+function profileOf(spec: SpecInit, profiles: Profiles) {
+  return profiles.get(spec.profile || profiles.ruleFor(spec.agent ?? "")?.profile || "");
 }
 
 function least<T extends number | bigint>(asked: T, most: T, unset: T): T {

@@ -1,6 +1,7 @@
 // The administrator's bounds. They are not settings: they limit what any setting or request may ask for.
 import { stat } from "node:fs/promises";
 import { CaissonError } from "@caisson/contract";
+import { checkNetworkRule } from "@caisson/sandbox";
 import { type ConfigFile, nearest, readConfigFile } from "./files.ts";
 import { tiers } from "./settings.ts";
 
@@ -23,7 +24,12 @@ export interface Policy {
   /** The only kinds of request that may be asked for, whether answers may hold for always, and what is refused
    * without asking (`network *.example.com:*`). */
   approvals?: { kinds?: string[]; always?: boolean; deny?: string[] };
+  /** The only network modes and destinations that there may be, and what is always denied. */
+  network?: { modes?: NetworkModeName[]; only?: string[]; deny?: string[] };
 }
+
+const networkModes = ["off", "allow", "ask", "on"] as const;
+type NetworkModeName = (typeof networkModes)[number];
 
 const keys = [
   "minimum_tier",
@@ -34,6 +40,7 @@ const keys = [
   "tcp",
   "toolchains",
   "approvals",
+  "network",
 ] as const;
 const limitKeys = ["memory_bytes", "cpu_millis", "pids", "timeout_ms"];
 
@@ -81,6 +88,7 @@ export function checkPolicy(file: ConfigFile): Policy {
     }
     policy.limits = limits as NonNullable<Policy["limits"]>;
   }
+  if (tree.network !== undefined) policy.network = checkNetwork(tree.network, wrong);
   if (tree.approvals !== undefined) policy.approvals = checkApprovals(tree.approvals, wrong);
   for (const key of ["tcp", "toolchains"] as const) {
     const value = tree[key];
@@ -88,6 +96,36 @@ export function checkPolicy(file: ConfigFile): Policy {
       policy[key] = typeof value === "boolean" ? value : wrong(`${key} must be true or false`);
   }
   return policy;
+}
+
+function checkNetwork(value: unknown, wrong: (message: string) => never): NonNullable<Policy["network"]> {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) wrong("network must be a table");
+  const { modes, only, deny, ...others } = value as Record<string, unknown>;
+  const unknown = Object.keys(others)[0];
+  if (unknown !== undefined) wrong(`there is no bound network.${unknown}; there are modes, only, deny`);
+  const texts = (list: unknown, key: string): string[] =>
+    Array.isArray(list) && list.every((item) => typeof item === "string")
+      ? list
+      : wrong(`network.${key} must be a list of texts`);
+  const rules = (list: unknown, key: string): string[] => {
+    const checked = texts(list, key);
+    for (const rule of checked) {
+      try {
+        checkNetworkRule(rule);
+      } catch (error) {
+        wrong(`network.${key}: ${(error as Error).message}`);
+      }
+    }
+    return checked;
+  };
+  const modeNames = modes === undefined ? undefined : texts(modes, "modes");
+  if (modeNames && !modeNames.every((mode) => (networkModes as readonly string[]).includes(mode)))
+    wrong(`network.modes knows ${networkModes.join(", ")}`);
+  return {
+    ...(modeNames === undefined ? {} : { modes: modeNames as NetworkModeName[] }),
+    ...(only === undefined ? {} : { only: rules(only, "only") }),
+    ...(deny === undefined ? {} : { deny: rules(deny, "deny") }),
+  };
 }
 
 function checkApprovals(value: unknown, wrong: (message: string) => never): NonNullable<Policy["approvals"]> {

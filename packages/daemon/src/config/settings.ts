@@ -126,6 +126,38 @@ export const settings = {
     about: "What a sandbox that names none is made from: `host`, an imported image, or a directory.",
     project: true,
   },
+  "sandbox.network": {
+    kind: "text",
+    default: "",
+    values: ["", "off", "allow", "ask", "on"],
+    about:
+      "What a sandbox may reach that says nothing about it: `off`, `allow`, `ask` or `on`; empty for the profile's.",
+    project: true,
+  },
+  "sandbox.network_allow": {
+    kind: "list",
+    default: [],
+    about:
+      "Names, `*.names`, addresses and ranges, with a port if wanted, that every sandbox may reach when its network is not off.",
+    project: true,
+  },
+  "sandbox.network_deny": {
+    kind: "list",
+    default: [],
+    about: "What no sandbox may reach, whatever allows it.",
+    project: true,
+  },
+  "sandbox.network_presets": {
+    kind: "list",
+    default: [],
+    about: "Presets such as `npm` that every sandbox gets when its network is not off.",
+    project: true,
+  },
+  "network.dns_servers": {
+    kind: "list",
+    default: [],
+    about: "Name servers for what sandboxes reach, as `address` or `address:port`; empty for the system's.",
+  },
   "sandbox.env": { kind: "table", default: {}, about: "Variables for every command.", project: true },
   "sandbox.idle_ttl_s": {
     kind: "number",

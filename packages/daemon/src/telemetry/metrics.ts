@@ -17,6 +17,14 @@ const families = {
   caisson_sandboxes_ended_total: { kind: "counter", help: "Sandboxes that ended, by reason." },
   caisson_sandboxes: { kind: "gauge", help: "Sandboxes alive." },
   caisson_processes_exited_total: { kind: "counter", help: "Commands that exited, by outcome." },
+  caisson_network_connections_total: {
+    kind: "counter",
+    help: "Connections of sandboxes to the outside, by verdict.",
+  },
+  caisson_network_bytes_total: {
+    kind: "counter",
+    help: "Bytes over connections of sandboxes that are over, by direction.",
+  },
   caisson_log_events: { kind: "gauge", help: "Number of the latest event." },
   caisson_memory_bytes: { kind: "gauge", help: "Resident memory of the daemon." },
 } as const satisfies Record<string, Family>;

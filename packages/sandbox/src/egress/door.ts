@@ -1,5 +1,6 @@
 // The one way out of a sandbox. Every connection that a program makes ends here, is judged, and goes on from here.
 import type { Socket } from "node:net";
+import type { GuestConnection } from "../link/guest.ts";
 import { Asking } from "./asking.ts";
 import { Decisions, type Keep } from "./decisions.ts";
 import { dial } from "./dial.ts";
@@ -11,7 +12,7 @@ import { type EgressLimits, Rate } from "./limits.ts";
 import type { Policy } from "./policy.ts";
 import { asRefusalOrFailure, Failure, Refusal, toFailure } from "./refusal.ts";
 import type { NameResolver } from "./resolver.ts";
-import type { Answer, Ask, GuestConnection, Interceptor } from "./seams.ts";
+import type { Ask, Interceptor } from "./seams.ts";
 import { serveSocks } from "./socks.ts";
 import { tunnel } from "./tunnel.ts";
 
@@ -25,8 +26,6 @@ export interface DoorParts {
   /** Bytes that passed before, under an earlier daemon. */
   passed?: number;
   ask?: Ask;
-  /** An answer that shall hold for the sandbox's life: `rule` is to be added to its rules. */
-  remember?(rule: string, answer: Answer): void;
   interceptor?: Interceptor;
 }
 
@@ -61,7 +60,7 @@ export class EgressDoor {
     this.#limits = parts.limits;
     this.#resolver = parts.resolver;
     this.#passed = parts.passed ?? 0;
-    this.#asking = parts.ask && new Asking(parts.sandboxId, parts.ask, parts.remember);
+    this.#asking = parts.ask && new Asking(parts.sandboxId, parts.ask);
     this.#http = new HttpFront(this);
   }
 

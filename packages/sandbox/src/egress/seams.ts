@@ -3,17 +3,6 @@
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 
-/** A connection that a program inside has made, as the link delivers it. */
-export interface GuestConnection {
-  /** `proxy`: the stream speaks HTTP proxying or SOCKS5; `transparent`: it speaks whatever the program speaks. */
-  kind: "proxy" | "transparent";
-  /** Of a transparent one: the name behind the synthetic address, or the literal address. */
-  name: string;
-  port: number;
-  /** With back-pressure and half-close; `destroy` resets it inside. */
-  stream: Duplex;
-}
-
 export interface AskRequest {
   sandboxId: string;
   name: string;
@@ -32,7 +21,7 @@ export interface Answer {
   by: string;
 }
 
-/** Asks a person or a policy about a destination that no rule allows or denies. */
+/** Asks a person or a policy about a destination that no rule allows or denies; called for each connection. */
 export type Ask = (request: AskRequest) => Promise<Answer>;
 
 /** A target that was judged; `dial` connects to the judged address and nothing else, as often as it is called. */

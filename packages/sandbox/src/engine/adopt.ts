@@ -4,6 +4,7 @@ import type { Guest } from "../link/guest.ts";
 import type { Box } from "./box.ts";
 import type { EngineContext } from "./context.ts";
 import { endBox, finishProcesses } from "./lifecycle.ts";
+import { Outlet } from "./network/index.ts";
 import { oomKills } from "./process/exit.ts";
 import { recoverLog } from "./process/output.ts";
 import { Proc } from "./process/proc.ts";
@@ -27,6 +28,8 @@ export async function adoptBox(context: EngineContext, box: Box): Promise<void> 
   }
   const sinks = box.running().map((proc) => [proc.record.stream, proc.log] as const);
   box.guest = await context.parts.openGuest(box.launched, sinks);
+  box.outlet = new Outlet(context, box);
+  box.outlet.attach(box.guest);
   box.oomSeen = oomKills(box);
   await reconcile(context, box, box.guest);
   watchBox(context, box);

@@ -1,10 +1,12 @@
 import { CaissonError, type Enforcement, type Sandbox, SandboxState } from "@caisson/contract";
 import type { StateChange } from "@caisson/store";
 import type { Launched } from "../driver/driver.ts";
+import type { Interceptor } from "../egress/seams.ts";
 import type { Cgroup, Watched } from "../limits/index.ts";
 import type { Guest } from "../link/guest.ts";
 import type { Place } from "./admission.ts";
 import { toSandbox } from "./messages.ts";
+import type { Outlet } from "./network/outlet.ts";
 import type { Proc } from "./process/proc.ts";
 import { kinds, type SandboxRecord } from "./records.ts";
 
@@ -17,6 +19,10 @@ export class Box {
   enforcement: Enforcement | undefined;
   launched: Launched | undefined;
   guest: Guest | undefined;
+  /** Its way out. */
+  outlet: Outlet | undefined;
+  /** Puts secrets into what it sends, if it has any. */
+  interceptor: Interceptor | undefined;
   cgroup: Cgroup | undefined;
   place: Place | undefined;
   /** Running and exited, in the order of their start. */

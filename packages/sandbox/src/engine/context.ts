@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { CaissonError } from "@caisson/contract";
 import type { NewEvent, StateChange, Store, StoredEvent } from "@caisson/store";
 import { Approvals } from "../approvals/index.ts";
+import type { NameResolver } from "../egress/resolver.ts";
 import { ImageStore } from "../images/index.ts";
 import { type FoundCgroups, MemoryWatcher } from "../limits/index.ts";
 import { Profiles } from "../profiles/index.ts";
@@ -41,6 +42,8 @@ export class EngineContext {
   readonly bootId = readBootId();
   /** What does not work at the moment, by subject. */
   readonly troubles = new Map<string, string>();
+  /** Looks names up for all sandboxes; made with the first connection. */
+  names: NameResolver | undefined;
   closing = false;
 
   constructor(parts: EngineParts) {

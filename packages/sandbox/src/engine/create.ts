@@ -9,6 +9,7 @@ import type { EngineContext } from "./context.ts";
 import type { SpecInit } from "./engine.ts";
 import { resolveImage } from "./image.ts";
 import { endBox } from "./lifecycle.ts";
+import { planning } from "./network/index.ts";
 import { newRecord } from "./new-record.ts";
 import type { Taken } from "./parts.ts";
 import { type PlanningParts, planSandbox, type SandboxPlan } from "./spec.ts";
@@ -65,6 +66,7 @@ export function planParts(
     chooseDriver: (driver, minimumTier, needs) =>
       chooseDriver(context.parts.drivers, { driver, minimumTier, needs }),
     findImage: (name) => resolveImage(name, context.images, context.home),
+    network: planning(context, call),
     findToolchains: () => context.toolchains.find(call?.surroundings),
   };
 }

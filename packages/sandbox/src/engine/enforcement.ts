@@ -12,6 +12,7 @@ import type { StateChange, Store } from "@caisson/store";
 import { toLimits } from "../limits/index.ts";
 import { tierName } from "../profiles/index.ts";
 import { imageMechanism } from "./image.ts";
+import { networkMechanism } from "./network/record.ts";
 import { kinds } from "./records.ts";
 import type { SandboxPlan } from "./spec.ts";
 import { toolchainMechanism } from "./toolchains.ts";
@@ -42,6 +43,7 @@ export function enforcementOf(plan: SandboxPlan, driver: readonly Mechanism[], s
       ...byName.values(),
       ...limits.values(),
       imageMechanism(plan.image),
+      networkMechanism(plan.network),
       toolchainMechanism(plan.toolchains),
     ],
     limits: toLimits(plan.limits),

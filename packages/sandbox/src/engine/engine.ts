@@ -10,6 +10,9 @@ import type {
   Finding,
   Image,
   ImportProgressSchema,
+  Network,
+  NetworkDecision,
+  NetworkUsageSchema,
   Process,
   ProcessEvent,
   Profile,
@@ -18,6 +21,7 @@ import type {
   SandboxSpecSchema,
   Session,
   Stats,
+  UpdateNetworkRequest,
   UsageItem,
 } from "@caisson/contract";
 
@@ -81,6 +85,7 @@ export interface Engine {
   readonly changes: EngineChanges;
   readonly approvals: EngineApprovals;
   readonly images: EngineImages;
+  readonly network: EngineNetwork;
 
   /** What does not work at the moment, as sentences. */
   troubles(): string[];
@@ -147,6 +152,25 @@ export interface EngineChanges {
   undo(sandboxId: string, applyId: string, call: CallContext): Promise<AppliedInit[]>;
   /** Throws everything away; resolves with the bytes that were freed. */
   discard(sandboxId: string, call: CallContext): Promise<number>;
+}
+
+/** What sandboxes may reach, and what they tried to. */
+export interface EngineNetwork {
+  get(sandboxId: string): {
+    network: Network;
+    presetRules: string[];
+    usage: MessageInitShape<typeof NetworkUsageSchema>;
+  };
+  /** In force and on disk when it resolves; `cut` counts the open connections that it ended. */
+  update(
+    request: UpdateNetworkRequest,
+    call: CallContext,
+  ): Promise<{ network: Network; presetRules: string[]; cut: number }>;
+  /** Newest first. */
+  decisions(query: { sandboxId: string; refusedOnly: boolean; pageSize: number; pageToken: string }): {
+    decisions: NetworkDecision[];
+    nextPageToken: string;
+  };
 }
 
 /** Requests that wait for an answer. */

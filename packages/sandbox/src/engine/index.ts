@@ -20,6 +20,7 @@ import { forgetSandbox } from "./forget.ts";
 import { engineImages } from "./images.ts";
 import { endBox } from "./lifecycle.ts";
 import { listSandboxes, messageOf } from "./list.ts";
+import { engineNetwork } from "./network/index.ts";
 import type { EngineParts } from "./parts.ts";
 import { presetSource } from "./presets.ts";
 import { attach } from "./process/attach.ts";
@@ -49,6 +50,7 @@ export async function openEngine(parts: EngineParts): Promise<Engine> {
 class SandboxEngine implements Engine {
   readonly files: Engine["files"];
   readonly changes: Engine["changes"];
+  readonly network: Engine["network"];
   readonly approvals: Engine["approvals"];
   readonly images: Engine["images"];
   readonly #context: EngineContext;
@@ -58,6 +60,7 @@ class SandboxEngine implements Engine {
     this.#context = context;
     this.files = engineFiles(context);
     this.changes = engineChanges(context);
+    this.network = engineNetwork(context);
     this.approvals = engineApprovals(context);
     this.images = engineImages(context);
     this.#upkeep = new Upkeep(context);
@@ -268,7 +271,10 @@ class SandboxEngine implements Engine {
     this.#upkeep.stop();
     context.watcher.stop();
     await context.parts.pool.close();
-    for (const box of context.boxes.values()) box.guest?.close();
+    for (const box of context.boxes.values()) {
+      box.outlet?.close();
+      box.guest?.close();
+    }
     const logs = [...context.boxes.values()].flatMap((box) =>
       [...box.processes.values()].map((proc) => proc.log),
     );

@@ -35,6 +35,7 @@ async function end(
   record.endMessage = message;
   box.unwatch?.();
   await fetchLast(context, box, reason);
+  box.outlet?.close();
   box.guest?.close();
   try {
     await box.launched?.kill();

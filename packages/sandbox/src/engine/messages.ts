@@ -9,6 +9,7 @@ import {
   type Sandbox,
   SandboxSchema,
 } from "@caisson/contract";
+import { toNetwork } from "./network/record.ts";
 import type { ExitRecord, ProcessRecord, SandboxRecord } from "./records.ts";
 
 /** A record as the contract shows it. */
@@ -37,6 +38,7 @@ export function toSandbox(
     ...time("expiresAt", extra.expiresAt),
     seq: BigInt(extra.seq),
     agent: record.agent,
+    ...(record.network ? { network: toNetwork(record.network) } : {}),
   });
 }
 

@@ -30,6 +30,7 @@ export function newRecord(
     labels: plan.spec.labels,
     agent: plan.spec.agent,
     limits: plan.limits,
+    network: plan.network,
     idleTtlS: plan.idleTtlS,
     maxAgeS: plan.maxAgeS,
     createdAt: Date.now(),
@@ -58,6 +59,7 @@ export function startingData(record: SandboxRecord): Record<string, unknown> {
     workspace: record.workspace.dir,
     mode: record.workspace.mode,
     ...(record.image === "host" ? {} : { image: record.image, image_id: record.imageId ?? "" }),
+    network: record.network?.mode ?? "off",
     ...(record.session ? { session: record.session } : {}),
     ...(record.agent ? { agent: record.agent } : {}),
   };

@@ -23,6 +23,8 @@ export interface SandboxesOptions {
   store: Store;
   settings?: Partial<EngineSettings>;
   complete?: CompleteSpec;
+  /** TCP ports on which the daemon itself listens; no sandbox may reach them. */
+  ownPorts?: () => readonly number[];
   /** The PATH and home directory of callers that bring none. */
   surroundings?: Surroundings;
   /** Sandboxes kept warm at least and at most. */
@@ -75,6 +77,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Engine> 
     ...(options.settings ? { settings: options.settings } : {}),
     ...(options.surroundings ? { surroundings: options.surroundings } : {}),
     ...(options.complete ? { complete: options.complete } : {}),
+    ...(options.ownPorts ? { ownPorts: options.ownPorts } : {}),
     log,
   });
   prewarm(pool, drivers, log);

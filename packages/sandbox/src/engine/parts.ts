@@ -2,6 +2,7 @@ import type { Surroundings } from "@caisson/contract";
 import type { Store } from "@caisson/store";
 import type { ApprovalSettings } from "../approvals/index.ts";
 import type { Driver, Launched } from "../driver/driver.ts";
+import type { NetworkBounds } from "../egress/index.ts";
 import type { FoundCgroups } from "../limits/index.ts";
 import type { Guest, OutputSink } from "../link/guest.ts";
 import type { Kind } from "../pool/entry.ts";
@@ -40,8 +41,16 @@ export interface EngineSettings {
   /** Rules by kind of agent, as in the configuration. */
   agents: Record<string, unknown>;
   admission: AdmissionSettings;
+  network: NetworkSettings;
   /** Who is asked for what, and which rules answer. */
   approvals: Partial<ApprovalSettings>;
+}
+
+export interface NetworkSettings {
+  /** What the machine's policy allows at most. Default: everything. */
+  bounds: NetworkBounds;
+  /** Name servers, as `address` or `address:port`. Default: the system's. */
+  dnsServers: readonly string[];
 }
 
 export interface AdmissionSettings {
@@ -58,6 +67,7 @@ export interface AdmissionSettings {
 export const defaultSettings: EngineSettings = {
   profiles: {},
   agents: {},
+  network: { bounds: {}, dnsServers: [] },
   admission: { sandboxes: 512, memoryPercent: 10_000, cpuPercent: 10_000, queue: 256 },
   approvals: {},
 };
@@ -81,6 +91,13 @@ export interface EngineParts {
   complete?: CompleteSpec;
   /** The PATH and home directory of callers that bring none. Default: they have no toolchains. */
   surroundings?: Surroundings;
+  /** TCP ports on which the daemon itself listens; no sandbox may reach them. */
+  ownPorts?: () => readonly number[];
+  /** The network rules to which a preset leads; undefined if there is none of this name. */
+  resolvePreset?(
+    name: string,
+    surroundings: Surroundings | undefined,
+  ): Promise<readonly string[] | undefined>;
   settings?: Partial<EngineSettings>;
   log?: Log;
 }

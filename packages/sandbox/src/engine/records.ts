@@ -1,6 +1,7 @@
 import type { SandboxState, Tier, WorkspaceMode } from "@caisson/contract";
 import type { LaunchRecord } from "../driver/driver.ts";
 import type { LimitValues } from "../limits/index.ts";
+import type { NetworkRecord } from "./network/index.ts";
 
 /** Kinds of values in the store. */
 export const kinds = {
@@ -39,6 +40,8 @@ export interface SandboxRecord {
   labels: Record<string, string>;
   agent: string;
   limits: LimitValues;
+  /** What it may reach; nothing if there is none. */
+  network?: NetworkRecord;
   idleTtlS: number;
   maxAgeS: number;
   createdAt: number;

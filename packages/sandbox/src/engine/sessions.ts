@@ -2,6 +2,7 @@ import { create, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import {
   CaissonError,
   type CallContext,
+  type Network,
   type SandboxSpec,
   SandboxSpecSchema,
   type Session,
@@ -12,6 +13,7 @@ import type { Box } from "./box.ts";
 import type { EngineContext } from "./context.ts";
 import { type CreateRequest, createBox } from "./create.ts";
 import type { SpecInit } from "./engine.ts";
+import { modeOf, type NetworkRecord } from "./network/record.ts";
 
 /** Sessions that are being made, by name in lower case: two callers at once share one. */
 const opening = new WeakMap<EngineContext, Map<string, Promise<Box>>>();
@@ -68,12 +70,23 @@ function checkSameSpec(asked: SandboxSpec, box: Box): void {
   const askedJson = toJson(SandboxSpecSchema, asked) as Record<string, unknown>;
   const hasJson = toJson(SandboxSpecSchema, has) as Record<string, unknown>;
   for (const field of Object.keys(askedJson)) {
+    if (field === "network" && box.record.network && isWithin(asked.network!, box.record.network)) continue;
     if (field === "minimumTier" && box.record.tier >= asked.minimumTier) continue;
     if (canonicalJson(askedJson[field]) === canonicalJson(hasJson[field] ?? null)) continue;
     throw new CaissonError("SESSION_CONFLICT", `the session exists with another ${snakeCase(field)}`, {
       metadata: { field: snakeCase(field) },
     });
   }
+}
+
+/** What configuration and profile added to a request is no difference, nor is what was changed since. */
+function isWithin(asked: Network, has: NetworkRecord): boolean {
+  const known = new Set([...has.allow, ...has.deny, ...has.presets]);
+  const mode = modeOf(asked.mode);
+  return (
+    (mode === undefined || mode === has.mode) &&
+    [...asked.allow, ...asked.deny, ...asked.presets].every((rule) => known.has(rule))
+  );
 }
 
 function snakeCase(name: string): string {

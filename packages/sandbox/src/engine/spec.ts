@@ -2,7 +2,6 @@ import { create, toJson } from "@bufbuild/protobuf";
 import {
   CaissonError,
   type Mechanism,
-  NetworkMode,
   rules,
   type SandboxSpec,
   SandboxSpecSchema,
@@ -27,6 +26,7 @@ import {
 import type { ToolchainSet } from "../toolchains/index.ts";
 import type { SpecInit } from "./engine.ts";
 import type { ResolvedImage } from "./image.ts";
+import { type NetworkPlanning, type NetworkRecord, planNetwork } from "./network/index.ts";
 import { fitWorkspace, type ResolvedWorkspace, resolveWorkspace } from "./workspace.ts";
 
 /** A spec with everything decided that can be decided before a sandbox is there. */
@@ -44,6 +44,7 @@ export interface SandboxPlan {
   syscalls: string[];
   /** What comes in of the developer's toolchains; undefined when they are switched off. */
   toolchains: ToolchainSet | undefined;
+  network: NetworkRecord;
   idleTtlS: number;
   maxAgeS: number;
 }
@@ -57,6 +58,7 @@ export interface PlanningParts {
   /** The fastest usable driver at or above a tier, or the one that is named. */
   chooseDriver(name: string, minimum: Tier, needs: readonly Capability[]): Promise<Driver>;
   findImage(name: string): Promise<ResolvedImage | undefined>;
+  network: NetworkPlanning;
   /** The toolchains of whoever asks. */
   findToolchains(): Promise<ToolchainSet | undefined>;
   /** Asks whether an agent may have another profile than its rule gives; refuses by throwing. */
@@ -76,11 +78,12 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
   const hasImage = spec.image !== "" && spec.image !== "host";
   // Programs of the host need not run on an image's libraries: they come in only when they are asked for.
   const wantsToolchains = (spec.toolchains || (hasImage ? "off" : profile.toolchains)) === "auto";
-  const [driver, image, workspace, toolchains] = await Promise.all([
+  const [driver, image, workspace, toolchains, network] = await Promise.all([
     parts.chooseDriver(spec.driver, minimum, hasImage ? ["roots"] : []),
     hasImage ? parts.findImage(spec.image) : undefined,
     parts.workspace ?? resolveWorkspace(spec.workspace, parts.home),
     wantsToolchains ? parts.findToolchains() : undefined,
+    planNetwork(spec.network, profile, parts.network),
   ]);
   return {
     spec,
@@ -92,6 +95,7 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
     workspace: fitWorkspace(workspace, driver),
     image,
     toolchains: canShow(driver) ? toolchains : undefined,
+    network,
     syscalls: [...new Set([...profile.syscalls, ...spec.syscalls])],
     idleTtlS: spec.idleTtlS || rules.times.idle_ttl_s,
     maxAgeS: spec.maxAgeS || rules.times.max_age_s,
@@ -122,7 +126,6 @@ function checkSpec(spec: SandboxSpec): void {
   }
   if (spec.toolchains !== "" && !isToolchainMode(spec.toolchains))
     throw invalid("toolchains", `can be ${toolchainModes.join(" or ")}`);
-  if (spec.network && spec.network.mode > NetworkMode.OFF) throw invalid("network", "can only be off");
   if (!/^[A-Za-z0-9._-]{0,64}$/.test(spec.agent))
     throw invalid("agent", "must be up to 64 characters of `[A-Za-z0-9._-]`");
   checkLabels(spec.labels);

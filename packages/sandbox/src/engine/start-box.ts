@@ -9,6 +9,7 @@ import type { EngineContext } from "./context.ts";
 import { enforcementOf } from "./enforcement.ts";
 import { imageMounts } from "./image.ts";
 import { endBox } from "./lifecycle.ts";
+import { Outlet } from "./network/index.ts";
 import { startingData } from "./new-record.ts";
 import type { Taken } from "./parts.ts";
 import { sealOf } from "./seal.ts";
@@ -64,6 +65,8 @@ export async function startBox(
     const mounts = [...root.mounts, ...project.mounts, ...tools.mounts];
     // What takes longest is asked for first. The janitor knows the sandbox since its launch, whatever enters it.
     const attached = sources.length > 0 ? launched.attach(sources) : Promise.resolve([]);
+    box.outlet = new Outlet(context, box);
+    box.outlet.attach(guest);
     const sealed = guest.seal(sealOf(box, plan, mounts));
     // What is sent in has to be there before the first command is.
     if (!plan.workspace.transferred) request.sealing?.(box);

@@ -4,6 +4,8 @@ import type { SandboxProfile } from "./profile.ts";
 const MiB = 1024 * 1024;
 const GiB = 1024 * MiB;
 
+const noRules = { allow: [], deny: [], presets: [] };
+
 /** The profiles that are always there. */
 export const builtinProfiles: readonly SandboxProfile[] = [
   {
@@ -23,6 +25,7 @@ export const builtinProfiles: readonly SandboxProfile[] = [
     allowWrite: [],
     env: {},
     network: "off",
+    networkRules: noRules,
     toolchains: "off",
   },
   {
@@ -42,6 +45,7 @@ export const builtinProfiles: readonly SandboxProfile[] = [
     allowWrite: [],
     env: {},
     network: "off",
+    networkRules: noRules,
     toolchains: "auto",
   },
   {
@@ -60,7 +64,8 @@ export const builtinProfiles: readonly SandboxProfile[] = [
     denyRead: [],
     allowWrite: [],
     env: {},
-    network: "off",
+    network: "ask",
+    networkRules: noRules,
     toolchains: "auto",
   },
 ];

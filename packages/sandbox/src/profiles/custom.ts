@@ -1,8 +1,10 @@
 import { CaissonError, checkPath } from "@caisson/contract";
+import { isNetworkMode, type NetworkMode, networkModes, parseRule } from "../egress/index.ts";
 import type { LimitName, LimitValues } from "../limits/values.ts";
 import {
   isSyscallGroup,
   isToolchainMode,
+  type NetworkRules,
   type SandboxProfile,
   type SyscallGroup,
   syscallGroups,
@@ -47,8 +49,7 @@ export function customProfile(
   const parentName = text(options.extends ?? "moderate", `${at}.extends`);
   const parent = known.get(parentName);
   if (!parent) throw invalid(`${at}.extends`, `names no profile: ${parentName}`);
-  const network = options.network ?? parent.network;
-  if (network !== "off") throw invalid(`${at}.network`, "can only be `off`");
+  const network = networkOf(options.network, parent, `${at}.network`);
   const toolchains = options.toolchains ?? parent.toolchains;
   if (!isToolchainMode(toolchains))
     throw invalid(`${at}.toolchains`, `can be ${toolchainModes.join(" or ")}`);
@@ -64,9 +65,42 @@ export function customProfile(
         ? parent.allowWrite
         : pathsOf(options.allow_write, `${at}.allow_write`),
     env: { ...parent.env, ...envOf(options.env ?? {}, `${at}.env`) },
-    network,
+    network: network.mode,
+    networkRules: network.rules,
     toolchains,
   };
+}
+
+const ruleLists = ["allow", "deny", "presets"] as const;
+
+/** A mode, or a table with a mode and rules, which come on top of the parent's. */
+function networkOf(
+  value: unknown,
+  parent: SandboxProfile,
+  at: string,
+): { mode: NetworkMode; rules: NetworkRules } {
+  const table = typeof value === "object" && value !== null ? record(value, at) : { mode: value };
+  for (const key of Object.keys(table)) {
+    if (key !== "mode" && !(ruleLists as readonly string[]).includes(key))
+      throw invalid(`${at}.${key}`, `is not known; there are mode, ${ruleLists.join(", ")}`);
+  }
+  const mode = table.mode ?? parent.network;
+  if (!isNetworkMode(mode)) throw invalid(at, `can be ${networkModes.join(", ")}`);
+  const rules = { ...parent.networkRules };
+  for (const key of ruleLists) {
+    const added = list(table[key] ?? [], `${at}.${key}`);
+    if (key !== "presets") for (const rule of added) checkRule(rule, `${at}.${key}`);
+    rules[key] = [...new Set([...rules[key], ...added])];
+  }
+  return { mode, rules };
+}
+
+function checkRule(rule: string, at: string): void {
+  try {
+    parseRule(rule);
+  } catch (error) {
+    throw invalid(at, `is wrong: ${(error as Error).message}`);
+  }
 }
 
 function limitsOf(value: unknown, parent: LimitValues, at: string): LimitValues {

@@ -31,8 +31,21 @@ export function explainProfile(profile: SandboxProfile): Record<string, string> 
     toolchains: `Toolchains of the host that your PATH uses, read-only and without credentials: ${
       profile.toolchains === "auto" ? "shown" : "not shown"
     }.`,
-    network: "Connections to the outside: off.",
+    network: `Connections to the outside: ${network(profile)}.`,
   };
+}
+
+function network({ network: mode, networkRules: { allow, deny, presets } }: SandboxProfile): string {
+  const what = {
+    off: "none",
+    allow: "what rules allow",
+    ask: "what rules allow, a person is asked for the rest",
+    on: "everything public",
+  }[mode];
+  const lists = Object.entries({ allowed: allow, denied: deny, presets }).filter(
+    ([, list]) => list.length > 0,
+  );
+  return [what, ...lists.map(([name, list]) => `${name}: ${list.join(", ")}`)].join("; ");
 }
 
 function names(list: readonly string[]): string {

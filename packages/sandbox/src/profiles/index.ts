@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
-import { CaissonError, type Profile, ProfileSchema } from "@caisson/contract";
+import { CaissonError, type NetworkMode, type Profile, ProfileSchema } from "@caisson/contract";
+import { networkModes } from "../egress/index.ts";
 import { type LimitValues, toLimits } from "../limits/index.ts";
 import { type AgentRule, agentRules } from "./agents.ts";
 import { builtinProfiles } from "./builtin.ts";
@@ -67,6 +68,12 @@ export class Profiles {
         allowWrite: [...profile.allowWrite],
         env: { ...profile.env },
         network: profile.network,
+        networkRules: {
+          mode: (networkModes.indexOf(profile.network) + 1) as NetworkMode,
+          allow: [...profile.networkRules.allow],
+          deny: [...profile.networkRules.deny],
+          presets: [...profile.networkRules.presets],
+        },
         toolchains: profile.toolchains,
         explained: explainProfile(profile),
       }),

@@ -1,3 +1,4 @@
+import type { NetworkMode } from "../egress/index.ts";
 import type { LimitValues } from "../limits/index.ts";
 
 /** A named set of defaults for a sandbox. */
@@ -12,9 +13,17 @@ export interface SandboxProfile {
   /** The only paths that commands may write; empty: everything that is writable in the sandbox. */
   allowWrite: readonly string[];
   env: Readonly<Record<string, string>>;
-  network: "off";
+  /** What a sandbox that asks for nothing may reach, and what is added to its rules in any case. */
+  network: NetworkMode;
+  networkRules: NetworkRules;
   /** Does the caller's PATH bring its toolchains in? */
   toolchains: ToolchainMode;
+}
+
+export interface NetworkRules {
+  allow: readonly string[];
+  deny: readonly string[];
+  presets: readonly string[];
 }
 
 export const toolchainModes = ["auto", "off"] as const;

@@ -40,7 +40,7 @@ test("mistakes in a profile are named", () => {
     [{ extends: "nothing" }, /names no profile: nothing/],
     [{ syscalls: ["ptrace"] }, /knows debug and nested, not ptrace/],
     [{ deny_read: ["relative"] }, /absolute/],
-    [{ network: "on" }, /can only be `off`/],
+    [{ network: "open" }, /can be off, allow, ask, on/],
     [{ env: { "A B": "1" } }, /variable's name/],
     ["text", /must be a table/],
   ];

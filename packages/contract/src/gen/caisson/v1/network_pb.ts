@@ -2,15 +2,19 @@
 // @generated from file caisson/v1/network.proto (package caisson.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import { file_caisson_v1_options } from "./options_pb.ts";
+import { file_google_api_annotations } from "../../google/api/annotations_pb.ts";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file caisson/v1/network.proto.
  */
 export const file_caisson_v1_network: GenFile = /*@__PURE__*/
-  fileDesc("ChhjYWlzc29uL3YxL25ldHdvcmsucHJvdG8SCmNhaXNzb24udjEiiQEKB05ldHdvcmsSJQoEbW9kZRgBIAEoDjIXLmNhaXNzb24udjEuTmV0d29ya01vZGUSDQoFYWxsb3cYAiADKAkSDAoEZGVueRgDIAMoCRIPCgdwcmVzZXRzGAQgAygJEikKBmxpbWl0cxgFIAEoCzIZLmNhaXNzb24udjEuTmV0d29ya0xpbWl0cyKIAQoNTmV0d29ya0xpbWl0cxITCgtjb25uZWN0aW9ucxgBIAEoDRIeChZjb25uZWN0aW9uc19wZXJfc2Vjb25kGAIgASgNEg0KBWJ5dGVzGAMgASgEEhcKD2lkbGVfdGltZW91dF9tcxgEIAEoDRIaChJjb25uZWN0X3RpbWVvdXRfbXMYBSABKA0qhAEKC05ldHdvcmtNb2RlEhwKGE5FVFdPUktfTU9ERV9VTlNQRUNJRklFRBAAEhQKEE5FVFdPUktfTU9ERV9PRkYQARIWChJORVRXT1JLX01PREVfQUxMT1cQAhIUChBORVRXT1JLX01PREVfQVNLEAMSEwoPTkVUV09SS19NT0RFX09OEARiBnByb3RvMw");
+  fileDesc("ChhjYWlzc29uL3YxL25ldHdvcmsucHJvdG8SCmNhaXNzb24udjEiiQEKB05ldHdvcmsSJQoEbW9kZRgBIAEoDjIXLmNhaXNzb24udjEuTmV0d29ya01vZGUSDQoFYWxsb3cYAiADKAkSDAoEZGVueRgDIAMoCRIPCgdwcmVzZXRzGAQgAygJEikKBmxpbWl0cxgFIAEoCzIZLmNhaXNzb24udjEuTmV0d29ya0xpbWl0cyKIAQoNTmV0d29ya0xpbWl0cxITCgtjb25uZWN0aW9ucxgBIAEoDRIeChZjb25uZWN0aW9uc19wZXJfc2Vjb25kGAIgASgNEg0KBWJ5dGVzGAMgASgEEhcKD2lkbGVfdGltZW91dF9tcxgEIAEoDRIaChJjb25uZWN0X3RpbWVvdXRfbXMYBSABKA0iJwoRR2V0TmV0d29ya1JlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCSJ5ChJHZXROZXR3b3JrUmVzcG9uc2USJAoHbmV0d29yaxgBIAEoCzITLmNhaXNzb24udjEuTmV0d29yaxIUCgxwcmVzZXRfcnVsZXMYAiADKAkSJwoFdXNhZ2UYAyABKAsyGC5jYWlzc29uLnYxLk5ldHdvcmtVc2FnZSJPCgxOZXR3b3JrVXNhZ2USEwoLY29ubmVjdGlvbnMYASABKA0SEgoKc2VudF9ieXRlcxgCIAEoBBIWCg5yZWNlaXZlZF9ieXRlcxgDIAEoBCLiAQoUVXBkYXRlTmV0d29ya1JlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRIXCg9pZGVtcG90ZW5jeV9rZXkYAiABKAkSDQoFY2xlYXIYAyABKAgSJQoEbW9kZRgEIAEoDjIXLmNhaXNzb24udjEuTmV0d29ya01vZGUSDQoFYWxsb3cYBSADKAkSDAoEZGVueRgGIAMoCRIPCgdwcmVzZXRzGAcgAygJEg4KBnJlbW92ZRgIIAMoCRIpCgZsaW1pdHMYCSABKAsyGS5jYWlzc29uLnYxLk5ldHdvcmtMaW1pdHMiYAoVVXBkYXRlTmV0d29ya1Jlc3BvbnNlEiQKB25ldHdvcmsYASABKAsyEy5jYWlzc29uLnYxLk5ldHdvcmsSFAoMcHJlc2V0X3J1bGVzGAIgAygJEgsKA2N1dBgDIAEoDSKhAgoPTmV0d29ya0RlY2lzaW9uEgsKA3NlcRgBIAEoBBImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKc2FuZGJveF9pZBgDIAEoCRIkCgd2ZXJkaWN0GAQgASgOMhMuY2Fpc3Nvbi52MS5WZXJkaWN0EgwKBG5hbWUYBSABKAkSDAoEcG9ydBgGIAEoDRIPCgdhZGRyZXNzGAcgASgJEgwKBHJ1bGUYCCABKAkSDgoGcmVhc29uGAkgASgJEgsKA3ZpYRgKIAEoCRINCgVjb3VudBgLIAEoDRISCgpzZW50X2J5dGVzGAwgASgEEhYKDnJlY2VpdmVkX2J5dGVzGA0gASgEEgwKBG9wZW4YDiABKAgiZwoUTGlzdERlY2lzaW9uc1JlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRIUCgxyZWZ1c2VkX29ubHkYAiABKAgSEQoJcGFnZV9zaXplGAMgASgNEhIKCnBhZ2VfdG9rZW4YBCABKAkiYAoVTGlzdERlY2lzaW9uc1Jlc3BvbnNlEi4KCWRlY2lzaW9ucxgBIAMoCzIbLmNhaXNzb24udjEuTmV0d29ya0RlY2lzaW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSqEAQoLTmV0d29ya01vZGUSHAoYTkVUV09SS19NT0RFX1VOU1BFQ0lGSUVEEAASFAoQTkVUV09SS19NT0RFX09GRhABEhYKEk5FVFdPUktfTU9ERV9BTExPVxACEhQKEE5FVFdPUktfTU9ERV9BU0sQAxITCg9ORVRXT1JLX01PREVfT04QBCpMCgdWZXJkaWN0EhcKE1ZFUkRJQ1RfVU5TUEVDSUZJRUQQABITCg9WRVJESUNUX0FMTE9XRUQQARITCg9WRVJESUNUX1JFRlVTRUQQAjKXAwoOTmV0d29ya1NlcnZpY2USewoKR2V0TmV0d29yaxIdLmNhaXNzb24udjEuR2V0TmV0d29ya1JlcXVlc3QaHi5jYWlzc29uLnYxLkdldE5ldHdvcmtSZXNwb25zZSIuyNoYAoLT5JMCJBIiL3YxL3NhbmRib3hlcy97c2FuZGJveF9pZH0vbmV0d29yaxKOAQoNVXBkYXRlTmV0d29yaxIgLmNhaXNzb24udjEuVXBkYXRlTmV0d29ya1JlcXVlc3QaIS5jYWlzc29uLnYxLlVwZGF0ZU5ldHdvcmtSZXNwb25zZSI4yNoYA4LT5JMCLjoBKiIpL3YxL3NhbmRib3hlcy97c2FuZGJveF9pZH0vbmV0d29yazp1cGRhdGUSdwoNTGlzdERlY2lzaW9ucxIgLmNhaXNzb24udjEuTGlzdERlY2lzaW9uc1JlcXVlc3QaIS5jYWlzc29uLnYxLkxpc3REZWNpc2lvbnNSZXNwb25zZSIhyNoYAoLT5JMCFxIVL3YxL25ldHdvcmsvZGVjaXNpb25zYgZwcm90bzM", [file_caisson_v1_options, file_google_api_annotations, file_google_protobuf_timestamp]);
 
 /**
  * What a sandbox may reach. Rules are texts: a name (`example.com`), everything below one
@@ -113,6 +117,343 @@ export const NetworkLimitsSchema: GenMessage<NetworkLimits> = /*@__PURE__*/
   messageDesc(file_caisson_v1_network, 1);
 
 /**
+ * @generated from message caisson.v1.GetNetworkRequest
+ */
+export type GetNetworkRequest = Message<"caisson.v1.GetNetworkRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+};
+
+/**
+ * Describes the message caisson.v1.GetNetworkRequest.
+ * Use `create(GetNetworkRequestSchema)` to create a new message.
+ */
+export const GetNetworkRequestSchema: GenMessage<GetNetworkRequest> = /*@__PURE__*/
+  messageDesc(file_caisson_v1_network, 2);
+
+/**
+ * @generated from message caisson.v1.GetNetworkResponse
+ */
+export type GetNetworkResponse = Message<"caisson.v1.GetNetworkResponse"> & {
+  /**
+   * @generated from field: caisson.v1.Network network = 1;
+   */
+  network?: Network | undefined;
+
+  /**
+   * The rules to which the presets have led.
+   *
+   * @generated from field: repeated string preset_rules = 2;
+   */
+  presetRules: string[];
+
+  /**
+   * @generated from field: caisson.v1.NetworkUsage usage = 3;
+   */
+  usage?: NetworkUsage | undefined;
+};
+
+/**
+ * Describes the message caisson.v1.GetNetworkResponse.
+ * Use `create(GetNetworkResponseSchema)` to create a new message.
+ */
+export const GetNetworkResponseSchema: GenMessage<GetNetworkResponse> = /*@__PURE__*/
+  messageDesc(file_caisson_v1_network, 3);
+
+/**
+ * What goes over a sandbox's connections.
+ *
+ * @generated from message caisson.v1.NetworkUsage
+ */
+export type NetworkUsage = Message<"caisson.v1.NetworkUsage"> & {
+  /**
+   * Open now.
+   *
+   * @generated from field: uint32 connections = 1;
+   */
+  connections: number;
+
+  /**
+   * @generated from field: uint64 sent_bytes = 2;
+   */
+  sentBytes: bigint;
+
+  /**
+   * @generated from field: uint64 received_bytes = 3;
+   */
+  receivedBytes: bigint;
+};
+
+/**
+ * Describes the message caisson.v1.NetworkUsage.
+ * Use `create(NetworkUsageSchema)` to create a new message.
+ */
+export const NetworkUsageSchema: GenMessage<NetworkUsage> = /*@__PURE__*/
+  messageDesc(file_caisson_v1_network, 4);
+
+/**
+ * @generated from message caisson.v1.UpdateNetworkRequest
+ */
+export type UpdateNetworkRequest = Message<"caisson.v1.UpdateNetworkRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: string idempotency_key = 2;
+   */
+  idempotencyKey: string;
+
+  /**
+   * Begin without the rules there are.
+   *
+   * @generated from field: bool clear = 3;
+   */
+  clear: boolean;
+
+  /**
+   * Unspecified leaves it as it is.
+   *
+   * @generated from field: caisson.v1.NetworkMode mode = 4;
+   */
+  mode: NetworkMode;
+
+  /**
+   * Rules to add.
+   *
+   * @generated from field: repeated string allow = 5;
+   */
+  allow: string[];
+
+  /**
+   * @generated from field: repeated string deny = 6;
+   */
+  deny: string[];
+
+  /**
+   * Presets to add.
+   *
+   * @generated from field: repeated string presets = 7;
+   */
+  presets: string[];
+
+  /**
+   * Rules and presets to take away, as they were given.
+   *
+   * @generated from field: repeated string remove = 8;
+   */
+  remove: string[];
+
+  /**
+   * Those that are not 0 are changed.
+   *
+   * @generated from field: caisson.v1.NetworkLimits limits = 9;
+   */
+  limits?: NetworkLimits | undefined;
+};
+
+/**
+ * Describes the message caisson.v1.UpdateNetworkRequest.
+ * Use `create(UpdateNetworkRequestSchema)` to create a new message.
+ */
+export const UpdateNetworkRequestSchema: GenMessage<UpdateNetworkRequest> = /*@__PURE__*/
+  messageDesc(file_caisson_v1_network, 5);
+
+/**
+ * @generated from message caisson.v1.UpdateNetworkResponse
+ */
+export type UpdateNetworkResponse = Message<"caisson.v1.UpdateNetworkResponse"> & {
+  /**
+   * @generated from field: caisson.v1.Network network = 1;
+   */
+  network?: Network | undefined;
+
+  /**
+   * @generated from field: repeated string preset_rules = 2;
+   */
+  presetRules: string[];
+
+  /**
+   * Open connections that were cut by the change.
+   *
+   * @generated from field: uint32 cut = 3;
+   */
+  cut: number;
+};
+
+/**
+ * Describes the message caisson.v1.UpdateNetworkResponse.
+ * Use `create(UpdateNetworkResponseSchema)` to create a new message.
+ */
+export const UpdateNetworkResponseSchema: GenMessage<UpdateNetworkResponse> = /*@__PURE__*/
+  messageDesc(file_caisson_v1_network, 6);
+
+/**
+ * One connection that was allowed or refused.
+ *
+ * @generated from message caisson.v1.NetworkDecision
+ */
+export type NetworkDecision = Message<"caisson.v1.NetworkDecision"> & {
+  /**
+   * Its place in the log.
+   *
+   * @generated from field: uint64 seq = 1;
+   */
+  seq: bigint;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp at = 2;
+   */
+  at?: Timestamp | undefined;
+
+  /**
+   * @generated from field: string sandbox_id = 3;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: caisson.v1.Verdict verdict = 4;
+   */
+  verdict: Verdict;
+
+  /**
+   * @generated from field: string name = 5;
+   */
+  name: string;
+
+  /**
+   * @generated from field: uint32 port = 6;
+   */
+  port: number;
+
+  /**
+   * The address that was dialled, or that was the reason; empty if the name was never looked up.
+   *
+   * @generated from field: string address = 7;
+   */
+  address: string;
+
+  /**
+   * What decided: a rule as it was given, or one of those in docs/network.md, such as `mode off` or `private address`.
+   *
+   * @generated from field: string rule = 8;
+   */
+  rule: string;
+
+  /**
+   * One sentence: why, and of a refusal, what to add to allow it.
+   *
+   * @generated from field: string reason = 9;
+   */
+  reason: string;
+
+  /**
+   * `connect`, `http`, `socks` or `transparent`.
+   *
+   * @generated from field: string via = 10;
+   */
+  via: string;
+
+  /**
+   * How many equal ones this stands for.
+   *
+   * @generated from field: uint32 count = 11;
+   */
+  count: number;
+
+  /**
+   * Of a connection that is over.
+   *
+   * @generated from field: uint64 sent_bytes = 12;
+   */
+  sentBytes: bigint;
+
+  /**
+   * @generated from field: uint64 received_bytes = 13;
+   */
+  receivedBytes: bigint;
+
+  /**
+   * Still open.
+   *
+   * @generated from field: bool open = 14;
+   */
+  open: boolean;
+};
+
+/**
+ * Describes the message caisson.v1.NetworkDecision.
+ * Use `create(NetworkDecisionSchema)` to create a new message.
+ */
+export const NetworkDecisionSchema: GenMessage<NetworkDecision> = /*@__PURE__*/
+  messageDesc(file_caisson_v1_network, 7);
+
+/**
+ * @generated from message caisson.v1.ListDecisionsRequest
+ */
+export type ListDecisionsRequest = Message<"caisson.v1.ListDecisionsRequest"> & {
+  /**
+   * Only those of one sandbox: an id, or `session:NAME`.
+   *
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * @generated from field: bool refused_only = 2;
+   */
+  refusedOnly: boolean;
+
+  /**
+   * 1 to 1000. Default: 100.
+   *
+   * @generated from field: uint32 page_size = 3;
+   */
+  pageSize: number;
+
+  /**
+   * From the previous page.
+   *
+   * @generated from field: string page_token = 4;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message caisson.v1.ListDecisionsRequest.
+ * Use `create(ListDecisionsRequestSchema)` to create a new message.
+ */
+export const ListDecisionsRequestSchema: GenMessage<ListDecisionsRequest> = /*@__PURE__*/
+  messageDesc(file_caisson_v1_network, 8);
+
+/**
+ * @generated from message caisson.v1.ListDecisionsResponse
+ */
+export type ListDecisionsResponse = Message<"caisson.v1.ListDecisionsResponse"> & {
+  /**
+   * @generated from field: repeated caisson.v1.NetworkDecision decisions = 1;
+   */
+  decisions: NetworkDecision[];
+
+  /**
+   * Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message caisson.v1.ListDecisionsResponse.
+ * Use `create(ListDecisionsResponseSchema)` to create a new message.
+ */
+export const ListDecisionsResponseSchema: GenMessage<ListDecisionsResponse> = /*@__PURE__*/
+  messageDesc(file_caisson_v1_network, 9);
+
+/**
  * @generated from enum caisson.v1.NetworkMode
  */
 export const NetworkMode = {
@@ -161,4 +502,76 @@ export type NetworkMode = (typeof NetworkMode)[keyof typeof NetworkMode] | Unkno
  */
 export const NetworkModeSchema: GenEnum<NetworkMode> = /*@__PURE__*/
   enumDesc(file_caisson_v1_network, 0);
+
+/**
+ * @generated from enum caisson.v1.Verdict
+ */
+export const Verdict = {
+  /**
+   * @generated from enum value: VERDICT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * @generated from enum value: VERDICT_ALLOWED = 1;
+   */
+  ALLOWED: 1,
+
+  /**
+   * @generated from enum value: VERDICT_REFUSED = 2;
+   */
+  REFUSED: 2,
+} as const;
+
+/**
+ * @generated from enum caisson.v1.Verdict
+ */
+export type Verdict = (typeof Verdict)[keyof typeof Verdict] | UnknownEnum;
+
+/**
+ * Describes the enum caisson.v1.Verdict.
+ */
+export const VerdictSchema: GenEnum<Verdict> = /*@__PURE__*/
+  enumDesc(file_caisson_v1_network, 1);
+
+/**
+ * What a sandbox may reach, and what it tried to. A sandbox has no network device: every connection
+ * goes through the daemon, which judges it by name and by the address that is then dialled.
+ *
+ * @generated from service caisson.v1.NetworkService
+ */
+export const NetworkService: GenService<{
+  /**
+   * Returns the rules in force for a sandbox.
+   *
+   * @generated from rpc caisson.v1.NetworkService.GetNetwork
+   */
+  getNetwork: {
+    methodKind: "unary";
+    input: typeof GetNetworkRequestSchema;
+    output: typeof GetNetworkResponseSchema;
+  },
+  /**
+   * Changes the rules of a living sandbox, at once: open connections are judged again, and those that
+   * are not allowed any more are cut.
+   *
+   * @generated from rpc caisson.v1.NetworkService.UpdateNetwork
+   */
+  updateNetwork: {
+    methodKind: "unary";
+    input: typeof UpdateNetworkRequestSchema;
+    output: typeof UpdateNetworkResponseSchema;
+  },
+  /**
+   * Lists what was allowed and refused, newest first.
+   *
+   * @generated from rpc caisson.v1.NetworkService.ListDecisions
+   */
+  listDecisions: {
+    methodKind: "unary";
+    input: typeof ListDecisionsRequestSchema;
+    output: typeof ListDecisionsResponseSchema;
+  },
+}> = /*@__PURE__*/
+  serviceDesc(file_caisson_v1_network, 0);
 
