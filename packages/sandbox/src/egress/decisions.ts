@@ -46,8 +46,9 @@ export class Decisions {
     });
   }
 
-  failed(target: Admitted, message: string): void {
-    this.#often("network.failed", { ...targetData(target), reason: message });
+  /** It was allowed and did not come about. */
+  failed(target: { name: string; port: number; via: Via; rule?: string }, message: string): void {
+    this.#often("network.failed", { ...target, reason: message });
   }
 
   refused(target: { name: string; port: number; via: Via }, refusal: Refusal): void {

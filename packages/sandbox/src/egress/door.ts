@@ -97,7 +97,9 @@ export class EgressDoor {
       return await this.#admit(text, port, via, client);
     } catch (thrown) {
       const error = asRefusalOrFailure(thrown, shown(text));
-      if (error instanceof Refusal) this.decisions.refused({ name: shown(text), port, via }, error);
+      const target = { name: shown(text), port, via };
+      if (error instanceof Refusal) this.decisions.refused(target, error);
+      else this.decisions.failed(target, error.message);
       throw error;
     }
   }
@@ -111,7 +113,7 @@ export class EgressDoor {
       socket = await dial(target.addresses, port, signal.signal);
     } catch (thrown) {
       const failure = toFailure(thrown, `${host.name}:${port}`);
-      this.decisions.failed(target, failure.message);
+      this.decisions.failed({ name: host.name, port, via: target.via, rule: target.rule }, failure.message);
       throw failure;
     } finally {
       signal.done();
