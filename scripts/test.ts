@@ -96,6 +96,7 @@ const stages: Record<string, () => void> = {
   unit: () =>
     runNode(["packages/*/src/**/*.test.ts", "packages/*/test/**/*.test.ts", "scripts/*.test.ts"], 2),
   e2e: () => runNode(["test/e2e/**/*.test.ts", "test/interop/**/*.test.ts"], 1),
+  conformance: () => runNode(["conformance/**/*.test.ts"], 1),
   drivers: () => runNode(["test/drivers/**/*.test.ts"], 1),
   security: () => runNode(["test/security/**/*.test.ts"], 1),
   faults: () => runNode(["test/faults/**/*.test.ts"], 1),

@@ -49,13 +49,14 @@ export function createHttpHandler({ services, pages, log }: HttpOptions): HttpHa
     if (page !== undefined && verb === "GET") return { kind: "page", page, scope: page.scope };
     const match = findRoute(rest, verb, path);
     if (match !== undefined) return { kind: "rest", match, scope: scopeOf(match.route.method) };
+    if (looksLikeCall(path)) throw new CaissonError("METHOD_UNKNOWN", "the contract has no such method");
     throw new CaissonError("NOT_FOUND", "there is nothing at this path for this HTTP method");
   };
 
   const handle = async (gate: Gate, request: Request, response: Response): Promise<void> => {
     const { path, query } = splitUrl(request.url ?? "");
     const begun = beginHttpCall(request, response, path, query);
-    const isRpc = rpcs.has(path.slice(1));
+    const isRpc = rpcs.has(path.slice(1)) || looksLikeCall(path);
     let target: Target;
     let call: HttpCall;
     try {
@@ -94,6 +95,11 @@ function splitUrl(url: string): { path: string; query: string } {
   return question < 0
     ? { path: url, query: "" }
     : { path: url.slice(0, question), query: url.slice(question + 1) };
+}
+
+/** `/package.Service/Method`, of the contract or not. */
+function looksLikeCall(path: string): boolean {
+  return /^\/[a-z][a-z0-9_.]*\.[A-Z][A-Za-z0-9]*\/[A-Z][A-Za-z0-9]*$/.test(path);
 }
 
 function ignore(): void {}

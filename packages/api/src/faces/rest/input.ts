@@ -1,7 +1,7 @@
 import { create, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
-import { CaissonError } from "@caisson/contract";
+import { CaissonError, rules } from "@caisson/contract";
 import { decodeJson, parseJson } from "@caisson/contract/json";
-import { checkEncoding, hasBody, readBody } from "../http/body.ts";
+import { checkEncoding, declaredLength, hasBody, readBody } from "../http/body.ts";
 import { one } from "../http/call.ts";
 import type { HttpCall, Request } from "../http/types.ts";
 import { queryToJson } from "./query.ts";
@@ -21,7 +21,17 @@ export async function readInput(
   for (const [field, value] of Object.entries(values)) bind(json, field, value);
   bindHeaders(route, json, request);
   const message = decodeJson(route.method.input, json);
-  return route.takesStream ? rawMessages(route, message as unknown as Fields, request) : message;
+  if (!route.takesStream) return message;
+  checkEncoding(request);
+  checkLength(route, request);
+  return rawMessages(route, message as unknown as Fields, request);
+}
+
+/** What announces itself as too large is refused before it is sent. Archives have no bound. */
+function checkLength(route: RestRoute, request: Request): void {
+  const limit = rules.sizes.file_transfer_bytes;
+  if (route.method.name === "WriteFile" && declaredLength(request) > limit)
+    throw new CaissonError("TOO_LARGE", `a file may have at most ${limit} bytes in one call`);
 }
 
 async function readJson(request: Request): Promise<JsonObject> {
@@ -69,7 +79,6 @@ function bindHeaders(route: RestRoute, json: JsonObject, request: Request): void
 
 /** The first message has every field but the bytes; they follow as they come. */
 async function* rawMessages(route: RestRoute, first: Fields, request: Request): AsyncGenerator<unknown> {
-  checkEncoding(request);
   yield first;
   const field = route.method.input.fields.find(({ name }) => name === route.body)!;
   for await (const chunk of request) yield create(route.method.input, { [field.localName]: chunk } as never);
