@@ -17,6 +17,11 @@ mod sys;
 mod wall;
 mod workspace;
 
+/// musl's own gives memory back to the kernel at every turn, which costs sealing a fifth of its time.
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static HEAP: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+
 use std::{env, ffi::OsString, path::Path, process::ExitCode};
 
 fn main() -> ExitCode {

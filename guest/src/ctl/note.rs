@@ -15,40 +15,52 @@ pub fn write(description: Option<&Description>, holds: &[Hold]) -> io::Result<()
     symlink("../guest", format!("{DIRECTORY}/bin/caisson-ctl"))
 }
 
+/// One string from the first letter to the last: this is written while somebody waits for the sandbox.
 fn text(description: &Description, holds: &[Hold]) -> String {
-    let mechanisms: Vec<String> = description
-        .holds
-        .iter()
-        .chain(holds)
-        .map(|Hold { name, enforced, by, detail }| {
-            let state = if *enforced { "MECHANISM_STATE_ENFORCED" } else { "MECHANISM_STATE_NOT_ENFORCED" };
-            object(&[("name", name), ("state", state), ("by", by), ("detail", detail)], "")
-        })
-        .collect();
     let Description { id, tier, driver, profile, .. } = description;
-    let list = format!(r#","mechanisms":[{}]"#, mechanisms.join(","));
-    let enforcement = object(&[("tier", tier), ("driver", driver), ("profile", profile)], &list);
-    format!("{}\n", object(&[("id", id)], &format!(r#","enforcement":{enforcement}"#)))
+    let mut out = String::with_capacity(8 * 1024);
+    fields(&mut out, &[("id", id)]);
+    out.push_str(r#","enforcement":"#);
+    fields(&mut out, &[("tier", tier), ("driver", driver), ("profile", profile)]);
+    out.push_str(r#","mechanisms":["#);
+    for (index, Hold { name, enforced, by, detail }) in description.holds.iter().chain(holds).enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        let state = if *enforced { "MECHANISM_STATE_ENFORCED" } else { "MECHANISM_STATE_NOT_ENFORCED" };
+        fields(&mut out, &[("name", name), ("state", state), ("by", by), ("detail", detail)]);
+        out.push('}');
+    }
+    out.push_str("]}}\n");
+    out
 }
 
-fn object(fields: &[(&str, &str)], rest: &str) -> String {
-    let fields: Vec<String> = fields.iter().map(|(name, value)| format!("\"{name}\":{}", quoted(value))).collect();
-    format!("{{{}{rest}}}", fields.join(","))
+/// An object up to its closing bracket.
+fn fields(out: &mut String, fields: &[(&str, &str)]) {
+    for (index, (name, value)) in fields.iter().enumerate() {
+        out.push_str(if index == 0 { "{\"" } else { ",\"" });
+        out.push_str(name);
+        out.push_str("\":\"");
+        escape(out, value);
+        out.push('"');
+    }
 }
 
-fn quoted(text: &str) -> String {
-    let mut out = String::from('"');
-    for letter in text.chars() {
+fn escape(out: &mut String, text: &str) {
+    let special = |letter: char| matches!(letter, '"' | '\\') || letter.is_control();
+    let mut rest = text;
+    while let Some(at) = rest.find(special) {
+        out.push_str(&rest[..at]);
+        let letter = rest[at..].chars().next().unwrap_or_default();
         match letter {
             '"' | '\\' => out.extend(['\\', letter]),
-            letter if letter.is_control() => {
+            _ => {
                 let _ = write!(out, "\\u{:04x}", letter as u32);
             }
-            letter => out.push(letter),
         }
+        rest = &rest[at + letter.len_utf8()..];
     }
-    out.push('"');
-    out
+    out.push_str(rest);
 }
 
 #[cfg(test)]

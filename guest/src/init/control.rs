@@ -72,6 +72,8 @@ impl Guest {
         }
         self.detach_rest(forget.stream);
         self.processes.remove(&forget.stream);
+        // Whoever waited for the command has its answer by now: time to make ready for the next one.
+        self.refill_due = true;
         Ok(())
     }
 

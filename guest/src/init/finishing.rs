@@ -62,7 +62,6 @@ impl Guest {
             }
         }
         process.finish(&exit, left_running);
-        self.refill_due = true;
         process.exit = Some(exit);
         enlist(self.link.as_mut(), process);
     }

@@ -7,6 +7,7 @@ use std::{
     time::Instant,
 };
 
+use prost::Message;
 use rustix::{
     event::epoll::EventFlags,
     io::{Errno, ioctl_fionbio, read, write},
@@ -24,10 +25,10 @@ use super::{
     tree::{remove_tree, tree_size},
     watch::Watched,
     wire::{Inbox, framed},
-    worker::Worker,
+    worker::{Standby, Worker},
 };
 use crate::proto::keeper::{
-    Adopt, Adopted, KeeperReply, KeeperRequest, Launch, Launched, keeper_reply::Reply, keeper_request::Request,
+    Adopt, Adopted, Attach, KeeperReply, KeeperRequest, Launch, Launched, keeper_reply::Reply, keeper_request::Request,
 };
 
 /// What the loop waits for.
@@ -57,6 +58,8 @@ pub struct Keeper {
     inbox: Inbox,
     outbox: Vec<u8>,
     sandboxes: HashMap<String, Watched>,
+    /// Takes the next mounts that are to be handed in.
+    standby: Option<Standby>,
 }
 
 impl Keeper {
@@ -66,7 +69,7 @@ impl Keeper {
         is_host_root();
         let mut events = Events::new()?;
         events.add(Waiting::Requests, EventFlags::IN)?;
-        Ok(Self { events, inbox: Inbox::default(), outbox: Vec::new(), sandboxes: HashMap::new() })
+        Ok(Self { events, inbox: Inbox::default(), outbox: Vec::new(), sandboxes: HashMap::new(), standby: None })
     }
 
     /// Until the daemon closes its end; the sandboxes live on.
@@ -122,7 +125,7 @@ impl Keeper {
             Some(Request::Launch(launch)) => self.launch(id, launch),
             Some(Request::Adopt(adopt)) => self.adopt(id, adopt),
             Some(Request::Kill(kill)) => self.kill(id, &kill.sandbox),
-            Some(Request::Attach(request)) => self.work(id, || attach(&request)),
+            Some(Request::Attach(request)) => self.attach(id, request),
             Some(Request::RemoveTree(request)) => self.work(id, || remove_tree(&request.path)),
             Some(Request::TreeSize(request)) => self.work(id, || tree_size(&request.path)),
             Some(Request::Identify(_)) => self.work(id, identify),
@@ -146,7 +149,9 @@ impl Keeper {
         }
         let Starting { sandbox, pid, start_time, .. } = starting;
         self.watch(Watched::launched(sandbox, pid)?)?;
-        self.answer(id, Reply::Launched(Launched { pid: pid.as_raw_nonzero().get() as u32, start_time }))
+        self.answer(id, Reply::Launched(Launched { pid: pid.as_raw_nonzero().get() as u32, start_time }))?;
+        self.stand_by();
+        Ok(())
     }
 
     fn adopt(&mut self, id: u32, adopt: Adopt) -> Result<(), Errno> {
@@ -194,16 +199,40 @@ impl Keeper {
         }
     }
 
+    fn attach(&mut self, id: u32, request: Attach) -> Result<(), Errno> {
+        let Some(standby) = self.standby.take() else { return self.work(id, || attach(&request)) };
+        let message = KeeperRequest { id, request: Some(Request::Attach(request)) };
+        match standby.begin(id, &message.encode_to_vec()) {
+            Ok(worker) => self.events.add(Waiting::Worker(worker), EventFlags::IN),
+            Err(standby) => {
+                standby.dismiss();
+                let Some(Request::Attach(request)) = message.request else { return Ok(()) };
+                self.work(id, || attach(&request))
+            }
+        }
+    }
+
+    /// Somebody will soon want to hand mounts in. Without a standby it takes a moment longer.
+    fn stand_by(&mut self) {
+        if self.standby.is_none() && !self.sandboxes.is_empty() {
+            self.standby = Standby::new(attach_one).ok();
+        }
+    }
+
     fn hear(&mut self, mut worker: Worker) -> Result<(), Errno> {
         match worker.hear() {
             Some(reply) => {
                 self.send(&reply)?;
                 self.events.add(Waiting::Worker(worker), EventFlags::IN)
             }
-            None => match worker.end() {
-                Ok(()) => Ok(()),
-                Err(failure) => self.fail(worker.id, failure),
-            },
+            None => {
+                let ended = worker.end();
+                self.stand_by();
+                match ended {
+                    Ok(()) => Ok(()),
+                    Err(failure) => self.fail(worker.id, failure),
+                }
+            }
         }
     }
 
@@ -231,5 +260,13 @@ impl Keeper {
             }
         }
         Ok(())
+    }
+}
+
+/// In a standby.
+fn attach_one(message: &[u8]) -> (u32, Result<Reply, Failure>) {
+    match KeeperRequest::decode(message) {
+        Ok(KeeperRequest { id, request: Some(Request::Attach(request)) }) => (id, attach(&request)),
+        _ => (0, Err(Failure::new("INTERNAL", "a standby was asked for something else"))),
     }
 }

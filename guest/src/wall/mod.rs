@@ -24,7 +24,10 @@ mod step;
 mod tmpfs;
 mod userns;
 
-use std::os::fd::OwnedFd;
+use std::{
+    os::fd::OwnedFd,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use crate::proto::link;
 use report::Report;
@@ -47,7 +50,10 @@ pub fn prepare(seal: &link::Seal) -> Result<Prepared, SealError> {
     // What the guest and its commands make can be read by all of the sandbox's programs.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let ground = mounts::prepare(seal, &mut report)?;
-    network::prepare(&mut report)?;
+    if !NETWORK_IS_READY.load(Ordering::Relaxed) {
+        network::prepare()?;
+    }
+    network::report(&mut report);
     Ok(Prepared { ground, report })
 }
 
@@ -80,10 +86,15 @@ pub fn seal(
     Ok(report.finish())
 }
 
-/// Does ahead, while nobody waits for the sandbox, what takes long and is the same for all of them. Sealing does it
-/// again, which then takes no time, and is what fails when it cannot be done.
+/// The network namespace is as it has to be. Nobody but PID 1 could change it since.
+static NETWORK_IS_READY: AtomicBool = AtomicBool::new(false);
+
+/// Does ahead, while nobody waits for the sandbox, what takes long and is the same for all of them. What fails here is
+/// tried again when the sandbox is sealed, and fails then.
 pub fn warm_up() {
-    let _ = network::prepare(&mut Report::default());
+    NETWORK_IS_READY.store(network::prepare().is_ok(), Ordering::Relaxed);
+    mounts::warm_up();
+    seccomp::warm_up();
 }
 
 /// What a command gets beyond PID 1's wall: its own limits, and no openat2. Called in the child between

@@ -1,6 +1,9 @@
 //! Reading /proc/self/mountinfo.
 
-use std::{fs, io};
+use std::{
+    fs::File,
+    io::{self, Read},
+};
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct MountEntry {
@@ -23,7 +26,9 @@ impl MountEntry {
 }
 
 pub fn read() -> io::Result<Vec<MountEntry>> {
-    let text = fs::read("/proc/self/mountinfo")?;
+    // The kernel does not say how long it is; room for all of it saves reading it by a few bytes at first.
+    let mut text = Vec::with_capacity(32 * 1024);
+    File::open("/proc/self/mountinfo")?.read_to_end(&mut text)?;
     String::from_utf8_lossy(&text)
         .lines()
         .map(|line| parse(line).ok_or_else(|| io::Error::other(format!("mountinfo has an unreadable line: {line}"))))

@@ -1,6 +1,6 @@
 //! Attaching what the broker handed in, and making everything else read-only.
 
-use std::{collections::HashSet, os::fd::OwnedFd};
+use std::{cell::Cell, collections::HashSet, os::fd::OwnedFd};
 
 use rustix::{
     io,
@@ -38,9 +38,22 @@ pub struct Prepared {
     writable: Vec<String>,
 }
 
+thread_local! {
+    /// What `warm_up` has found; nobody but PID 1 mounts anything in its namespace.
+    static FOUND: Cell<Option<Vec<MountEntry>>> = const { Cell::new(None) };
+}
+
+/// Looks ahead at what the sandbox was born with.
+pub fn warm_up() {
+    FOUND.set(mountinfo::read().ok());
+}
+
 /// Lays out everything that does not lie in a mount that is handed in.
 pub fn prepare(seal: &Seal, report: &mut Report) -> Result<Prepared, SealError> {
-    let before = mountinfo::read().during(Step::Mounts, "/proc/self/mountinfo")?;
+    let before = match FOUND.take() {
+        Some(found) => found,
+        None => mountinfo::read().during(Step::Mounts, "/proc/self/mountinfo")?,
+    };
     let ground = Ground::new(&before);
     let writable = bound_private(seal, &before, report)?;
     etc::write(seal, &ground)?;

@@ -46,7 +46,7 @@ pub fn catches_every_port() -> bool {
     REDIRECT.get().is_some_and(|result| result.is_ok())
 }
 
-pub fn prepare(report: &mut Report) -> Result<(), SealError> {
+pub fn prepare() -> Result<(), SealError> {
     let socket = rustix::net::socket_with(
         AddressFamily::NETLINK,
         SocketType::RAW,
@@ -64,19 +64,27 @@ pub fn prepare(report: &mut Report) -> Result<(), SealError> {
     if others > 0 {
         return Err(Step::Network.error("the network namespace has a device beside loopback"));
     }
-    report.holds("network.none", "network namespace", "loopback is the only device");
-    report_transparent(ROUTE.get_or_init(|| catch_all_addresses(&socket)), report);
+    let _ = ROUTE.get_or_init(|| catch_all_addresses(&socket));
+    let _ = REDIRECT.get_or_init(|| redirect::set(GATEWAY.0));
     Ok(())
 }
 
+/// To be called when `prepare` has succeeded.
+pub fn report(report: &mut Report) {
+    report.holds("network.none", "network namespace", "loopback is the only device");
+    if let (Some(routed), Some(redirected)) = (ROUTE.get(), REDIRECT.get()) {
+        report_transparent(routed, redirected, report);
+    }
+}
+
 /// Names resolve to addresses that lead to the guest; what is said there is about programs that know no proxy.
-fn report_transparent(routed: &io::Result<()>, report: &mut Report) {
+fn report_transparent(routed: &io::Result<()>, redirected: &io::Result<()>, report: &mut Report) {
     let name = "network.transparent";
     let literal = match routed {
         Ok(()) => "names and IPv4 addresses".to_owned(),
         Err(errno) => format!("names, not addresses ({errno})"),
     };
-    match REDIRECT.get_or_init(|| redirect::set(GATEWAY.0)) {
+    match redirected {
         Ok(()) => report.holds(name, "nftables redirect", format!("every TCP port; {literal}")),
         Err(errno) => {
             let ports = FALLBACK_PORTS.map(|port| port.to_string()).join(", ");

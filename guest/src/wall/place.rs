@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use rustix::{
-    fs::{Mode, OFlags},
+    fs::{CWD, Mode, OFlags, ResolveFlags},
     io::{self, Errno},
 };
 
@@ -21,28 +21,27 @@ impl Ground {
 
     /// Opens the directory at an absolute path, making what is missing.
     pub fn directory(&self, path: &str) -> io::Result<OwnedFd> {
-        let mut at = open(&root()?, "/", OFlags::DIRECTORY)?;
-        for part in parts(path) {
-            at = match open(&at, part, OFlags::DIRECTORY) {
-                Err(Errno::NOENT) => {
-                    self.must_be_ours(&at)?;
-                    rustix::fs::mkdirat(&at, part, Mode::from_raw_mode(0o755))?;
-                    open(&at, part, OFlags::DIRECTORY)?
-                }
-                other => other?,
-            };
+        let path = path.trim_end_matches('/');
+        match open(path, OFlags::PATH | OFlags::DIRECTORY) {
+            Err(Errno::NOENT) => {
+                let (parent, name) = split(path)?;
+                let parent = self.directory(parent)?;
+                self.must_be_ours(&parent)?;
+                rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(0o755))?;
+                let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                rustix::fs::openat(&parent, name, flags, Mode::empty())
+            }
+            other => other,
         }
-        Ok(at)
     }
 
     /// Opens the file at an absolute path, making it, empty, and its directories if they are missing.
     pub fn file(&self, path: &str) -> io::Result<OwnedFd> {
-        let (parent, name) = split(path)?;
-        let parent = self.directory(parent)?;
-        match open(&parent, name, OFlags::empty()) {
+        match existing(path) {
             Err(Errno::NOENT) => {
-                self.write(&parent, name, b"", 0o444)?;
-                open(&parent, name, OFlags::empty())
+                let (parent, name) = split(path)?;
+                self.write(&self.directory(parent)?, name, b"", 0o444)?;
+                existing(path)
             }
             other => other,
         }
@@ -67,17 +66,15 @@ impl Ground {
 
     /// Sets the mode of a directory of ours, if there is one.
     pub fn set_mode(&self, path: &str, mode: u32) -> io::Result<()> {
-        let directory = match existing(path) {
+        // A descriptor that is a mere path cannot be changed.
+        let directory = match open(path, OFlags::RDONLY | OFlags::DIRECTORY) {
             Err(Errno::NOENT) => return Ok(()),
             other => other?,
         };
-        if self.must_be_ours(&directory).is_err() {
-            return Ok(());
+        match self.must_be_ours(&directory) {
+            Ok(()) => rustix::fs::fchmod(&directory, Mode::from_raw_mode(mode)),
+            Err(_) => Ok(()),
         }
-        // A descriptor that is a mere path cannot be changed.
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::openat(&directory, ".", flags, Mode::empty())?;
-        rustix::fs::fchmod(&directory, Mode::from_raw_mode(mode))
     }
 
     fn clear(&self, directory: &OwnedFd, name: &str) -> io::Result<()> {
@@ -96,27 +93,12 @@ impl Ground {
 
 /// Opens what is at an absolute path without following a link in any part of it.
 pub fn existing(path: &str) -> io::Result<OwnedFd> {
-    let mut at = root()?;
-    let mut rest = parts(path).peekable();
-    while let Some(part) = rest.next() {
-        at = open(&at, part, if rest.peek().is_some() { OFlags::DIRECTORY } else { OFlags::empty() })?;
-    }
-    Ok(at)
+    open(path, OFlags::PATH)
 }
 
-fn root() -> io::Result<OwnedFd> {
-    rustix::fs::open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-}
-
-fn open(at: &OwnedFd, part: &str, more: OFlags) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC | more;
-    let opened = rustix::fs::openat(at, part, flags, Mode::empty())?;
-    let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&opened)?.st_mode);
-    if kind.is_symlink() { Err(Errno::LOOP) } else { Ok(opened) }
-}
-
-fn parts(path: &str) -> impl Iterator<Item = &str> {
-    path.split('/').filter(|part| !part.is_empty())
+fn open(path: &str, flags: OFlags) -> io::Result<OwnedFd> {
+    let path = if path.is_empty() { "/" } else { path };
+    rustix::fs::openat2(CWD, path, flags | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
 fn split(path: &str) -> io::Result<(&str, &str)> {

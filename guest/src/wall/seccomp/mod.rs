@@ -6,6 +6,8 @@ mod number;
 mod program;
 mod refuse;
 
+use std::sync::OnceLock;
+
 use super::{
     plan::Groups,
     report::Report,
@@ -19,8 +21,14 @@ use program::{ALLOW, Tree, assemble, refuse_only};
 static COMMAND: [Instruction; 4] = refuse_only(libc::SYS_openat2 as u32, libc::ENOSYS);
 
 pub fn attach(groups: Groups, report: &mut Report) -> Result<(), SealError> {
-    let filter = filter(groups);
-    sys::seccomp::attach(&filter).during(Step::Seccomp, "the filter")?;
+    let made;
+    let filter = if groups == Groups::default() {
+        usual()
+    } else {
+        made = filter(groups);
+        &made
+    };
+    sys::seccomp::attach(filter).during(Step::Seccomp, "the filter")?;
     let mut detail = String::from("allowlist; unknown calls and foreign ABIs get ENOSYS");
     for (on, name) in [(groups.debug, "debug"), (groups.nested, "nested")] {
         if on {
@@ -30,6 +38,17 @@ pub fn attach(groups: Groups, report: &mut Report) -> Result<(), SealError> {
     }
     report.holds("seccomp", "filter", detail);
     Ok(())
+}
+
+/// The filter of a sandbox with no option, which most are.
+fn usual() -> &'static [Instruction] {
+    static USUAL: OnceLock<Vec<Instruction>> = OnceLock::new();
+    USUAL.get_or_init(|| filter(Groups::default()))
+}
+
+/// Assembles the usual filter ahead.
+pub fn warm_up() {
+    usual();
 }
 
 /// Async-signal-safe.
