@@ -50,7 +50,10 @@ export function textOrBytes(name: string, bytes: Uint8Array): Record<string, Jso
 /** JSON text in which no character can act upon a terminal; it means the same to every parser. */
 export function stringify(value: unknown, indent?: number): string {
   return JSON.stringify(value, null, indent).replace(
-    /[\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+    /[\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu,
+    (character) =>
+      [...Array(character.length).keys()]
+        .map((at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`)
+        .join(""),
   );
 }

@@ -65,6 +65,18 @@ export function printable(text: string): string {
   return text.replace(anyControl, visible);
 }
 
+/** Our own colours, and nothing else that begins with an escape. */
+const painted = /(\u001b\[(?:1|2|22|31|32|33|36|39)m)/;
+
+/** What we are about to print, harmless: of all that could act upon a terminal only our own colours are left. */
+export function harmless(text: string): string {
+  if (!text.includes("\u001b")) return printableLines(text);
+  return text
+    .split(painted)
+    .map((part) => (painted.test(part) ? part : printableLines(part)))
+    .join("");
+}
+
 /** Text of several lines, harmless. */
 export function printableLines(text: string): string {
   return text.replace(/\r\n?/g, "\n").replace(dangerous, visible);

@@ -1,6 +1,6 @@
 import type { Io } from "../io/io.ts";
 import { stringify, toJson } from "./json.ts";
-import { printable, printableLines } from "./neutralise.ts";
+import { harmless, printable, printableLines } from "./neutralise.ts";
 import { type Paint, paintFor } from "./style.ts";
 import { formatTable } from "./table.ts";
 
@@ -20,22 +20,24 @@ export class Printer {
   }
 
   async line(text = ""): Promise<void> {
-    await this.#io.stdout.write(`${text}\n`);
+    await this.text(`${text}\n`);
   }
 
+  /** Whatever it was made from, it cannot act upon a terminal; `safe` also keeps it on its line. */
   async text(text: string): Promise<void> {
-    await this.#io.stdout.write(text);
+    const { stdout } = this.#io;
+    await stdout.write(stdout.isTerminal ? harmless(text) : text);
   }
 
-  /** A table with a heading; cells must be safe already. */
+  /** A table with a heading; cells must be one line. */
   async table(heading: readonly string[], rows: readonly (readonly string[])[]): Promise<void> {
     const painted = heading.map((cell) => this.paint("bold", cell));
-    await this.#io.stdout.write(formatTable([painted, ...rows]));
+    await this.text(formatTable([painted, ...rows]));
   }
 
   /** The same without a heading. */
   async rows(rows: readonly (readonly string[])[]): Promise<void> {
-    await this.#io.stdout.write(formatTable(rows));
+    await this.text(formatTable(rows));
   }
 
   /** One document. */

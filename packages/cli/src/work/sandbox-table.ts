@@ -9,7 +9,7 @@ const colours: Partial<Record<Sandbox["state"], Style>> = { ready: "green", queu
 export async function printSandboxes(print: Printer, sandboxes: readonly Sandbox[]): Promise<void> {
   const rows = sandboxes.map((sandbox) => {
     const style = colours[sandbox.state];
-    const state = sandbox.endReason ? `${sandbox.state} (${sandbox.endReason})` : sandbox.state;
+    const state = sandbox.endReason ? `${sandbox.state} (${print.safe(sandbox.endReason)})` : sandbox.state;
     return [
       sandbox.id,
       print.safe(sandbox.session) || "-",

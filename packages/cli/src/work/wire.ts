@@ -1,7 +1,7 @@
 import type { Exit, Run } from "@caisson/client";
 import { rules } from "@caisson/contract/rules";
 import type { Io, Sink } from "../io/io.ts";
-import { Neutraliser } from "../text/neutralise.ts";
+import { Neutraliser, printable } from "../text/neutralise.ts";
 
 export interface Wiring {
   /** Standard input is the command's. */
@@ -168,7 +168,8 @@ class Outlet {
 
 /** What an exit means for the shell, with a word about what the code alone does not say. */
 export async function reportExit(io: Io, exit: Exit): Promise<number> {
-  const say = (words: string) => io.stderr.write(`caisson: ${words}\n`);
+  const say = (words: string) =>
+    io.stderr.write(`caisson: ${io.stderr.isTerminal ? printable(words) : words}\n`);
   if (exit.timedOut) await say("the command exceeded its time and was ended");
   if (exit.oomKilled) await say("the command was ended because memory was exhausted");
   if (exit.lost) {
