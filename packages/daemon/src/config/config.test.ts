@@ -51,6 +51,24 @@ test("a typo in a file is an error that suggests the right name", async () => {
   await assert.rejects(load({ user }), invalid(/no setting pool\.mim; did you mean pool\.min/));
 });
 
+test("so is one in a variable, a project's file and a policy", async () => {
+  await assert.rejects(
+    load({ env: { CAISSON_POOL_MNI: "1" } }),
+    invalid(/no variable CAISSON_POOL_MNI; did you mean CAISSON_POOL_MIN\?/),
+  );
+  await assert.rejects(load({ env: { CAISSON_HOEM: "/x" } }), invalid(/did you mean CAISSON_HOME\?/));
+  await load({ env: { CAISSON_SOMETHING_OF_MINE: "1", CAISSON_URL: "http://x", POOL_MNI: "1" } });
+  const project = mkdtempSync(join(dir, "project-"));
+  writeFileSync(join(project, "caisson.yaml"), "sandbox:\n  profil: restrictive\n");
+  const config = await load();
+  await assert.rejects(
+    config.forProject(project, () => true),
+    invalid(/caisson\.yaml: there is no setting sandbox\.profil; did you mean sandbox\.profile\?/),
+  );
+  const policy = { path: "/etc/caisson/policy.yaml", sha256: "", tree: { minimum_teir: "gvisor" } };
+  assert.throws(() => checkPolicy(policy), invalid(/no bound minimum_teir; did you mean minimum_tier\?/));
+});
+
 test("a value of the wrong kind or range is an error that names where it stands", async () => {
   await assert.rejects(
     load({ user: file("range.yaml", "pool: {min: 65}") }),

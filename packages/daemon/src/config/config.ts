@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { CaissonError } from "@caisson/contract";
 import { projectFileName } from "../paths.ts";
-import { type ConfigFile, flatten, readConfigFile } from "./files.ts";
+import { type ConfigFile, flatten, nearest, readConfigFile } from "./files.ts";
 import { type Policy, readPolicy } from "./policy.ts";
 import { checkValue, isSettingKey, parseText, type SettingKey, settings, variableOf } from "./settings.ts";
 
@@ -41,6 +41,7 @@ export class Config {
       values.set(key, { key, value: settings[key].default, source: "default" });
     }
     if (userFile) merge(values, flatten(userFile), `user file ${userFile.path}`);
+    checkVariables(sources.env);
     for (const key of values.keys()) {
       const text = sources.env[variableOf(key)];
       if (text === undefined) continue;
@@ -89,6 +90,37 @@ export class Config {
     if (!trusted(file)) return { values, untrusted: file.path };
     merge(values, projectSettings(file), `project file ${file.path}`);
     return { values, untrusted: "" };
+  }
+}
+
+/** Variables that are read elsewhere. */
+const otherVariables = [
+  "HOME",
+  "CONFIG",
+  "GUEST",
+  "ROOT",
+  "NODE",
+  "DAEMON_COMMAND",
+  "URL",
+  "KEY",
+  "SESSION",
+  "SANDBOX",
+];
+
+/** A variable that is nearly one of ours was meant to be it; one that is nowhere near may be anybody's. */
+function checkVariables(env: Sources["env"]): void {
+  const known = [
+    ...Object.keys(settings).filter(isSettingKey).map(variableOf),
+    ...otherVariables.map((name) => `CAISSON_${name}`),
+  ];
+  for (const name of Object.keys(env)) {
+    if (!name.startsWith("CAISSON_") || known.includes(name)) continue;
+    const near = nearest(name, known);
+    if (near)
+      throw new CaissonError(
+        "CONFIG_INVALID",
+        `environment: there is no variable ${name}; did you mean ${near}?`,
+      );
   }
 }
 
