@@ -88,6 +88,9 @@ if [ "${1:-}" = --tests ]; then
   install jq jq
   install perl perl
   install script bsdutils
+  install zsh zsh
+  install fish fish
+  install chromium chromium
   install busybox busybox-static
   install dockerd docker.io
   install rsync rsync
