@@ -87,6 +87,11 @@ test("every method gives the same answer on every face", async (t) => {
       const expected = await inProcess(method, messages);
       assert.ok(expected.length > 0);
       for (const [face, call] of Object.entries(faces)) {
+        // Streams in both directions at once need HTTP/2 there; the protocol says so itself.
+        if (method.methodKind === "bidi_streaming" && oneDirection.includes(face)) {
+          await assert.rejects(call(method, messages), face);
+          continue;
+        }
         const answers = await call(method, messages);
         const merged = face === "REST" && (collected.has(method) || isRawBody(method));
         assert.deepEqual(
@@ -99,7 +104,8 @@ test("every method gives the same answer on every face", async (t) => {
   }
 });
 
-const rawBodies = ["ReadFile", "DownloadArchive"];
+const oneDirection = ["Connect, HTTP/1.1", "gRPC-Web"];
+const rawBodies = ["ReadFile", "DownloadArchive", "ConnectPort"];
 
 function isRawBody(method: DescMethod): boolean {
   return rawBodies.includes(method.name);

@@ -1,4 +1,5 @@
 // What the faces stand on, with answers that never change: so that all faces can be compared.
+import { Transform } from "node:stream";
 import { create } from "@bufbuild/protobuf";
 import {
   ApprovalSchema,
@@ -7,9 +8,11 @@ import {
   FileEventSchema,
   FileInfoSchema,
   FileType,
+  ForwardSchema,
   ImageSchema,
   NetworkDecisionSchema,
   NetworkSchema,
+  PortSchema,
   type ProcessEvent,
   ProcessEventSchema,
   ProcessSchema,
@@ -61,6 +64,17 @@ const file = create(FileInfoSchema, {
   size: 11n,
   mode: 0o644,
   etag: "e1",
+});
+
+const port = create(PortSchema, { port: 8080, address: "::", pid: 7, command: "node" });
+const forward = create(ForwardSchema, {
+  id: "fw_0123456789abcdef",
+  sandboxId: sandbox.id,
+  port: 80,
+  kind: 2,
+  hostPort: 8080,
+  url: "http://fw.localhost:8080/",
+  openedAt: at,
 });
 
 const image = create(ImageSchema, {
@@ -211,6 +225,28 @@ export function fakeEngine(watched: Watched): Engine {
       list: () => ({ approvals: [approval], nextPageToken: "next" }),
       get: () => approval,
       decide: async () => approval,
+    },
+    ports: {
+      list: async () => [port],
+      wait: async () => port,
+      forward: async function* () {
+        yield forward;
+      },
+      forwards: async () => [forward],
+      close: async () => {},
+      // What it hears comes back once it has heard all of it.
+      connect: async () => {
+        const heard: Buffer[] = [];
+        return new Transform({
+          transform(chunk, _encoding, done) {
+            heard.push(chunk);
+            done();
+          },
+          flush(done) {
+            done(null, Buffer.concat(heard));
+          },
+        });
+      },
     },
     changes: {
       list: async function* () {

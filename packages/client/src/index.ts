@@ -8,6 +8,7 @@ export type { Content, Files, Listing, ReadOptions, WriteOptions } from "./api/f
 export type { Images, ImportOptions, ImportProgress } from "./api/images.ts";
 export type { CreateKeyOptions, Keys } from "./api/keys.ts";
 export type { BoxNetwork, DecisionOptions, NetworkChange, NetworkLog, NetworkState } from "./api/network.ts";
+export type { Forward, ForwardOptions, Ports, WaitForPortOptions } from "./api/ports.ts";
 export type { Result } from "./api/result.ts";
 export type { OutputEvent, OutputOptions, Run } from "./api/run.ts";
 export type { ListOptions, Sandboxes } from "./api/sandboxes.ts";
@@ -26,6 +27,7 @@ export type { FileChange, FileInfo, FileType } from "./values/file.ts";
 export type { Image } from "./values/image.ts";
 export type { Network, NetworkDecision, NetworkLimits, NetworkMode } from "./values/network.ts";
 export type { Output } from "./values/output.ts";
+export type { ForwardInfo, Port } from "./values/port.ts";
 export type { CommandOptions, Exit, Process, TerminalOptions, Usage } from "./values/process.ts";
 export type {
   Sandbox,

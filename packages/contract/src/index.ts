@@ -8,6 +8,7 @@ export * from "./gen/caisson/v1/image_pb.ts";
 export * from "./gen/caisson/v1/limits_pb.ts";
 export * from "./gen/caisson/v1/network_pb.ts";
 export * from "./gen/caisson/v1/options_pb.ts";
+export * from "./gen/caisson/v1/port_pb.ts";
 export * from "./gen/caisson/v1/process_pb.ts";
 export * from "./gen/caisson/v1/sandbox_pb.ts";
 export * from "./gen/caisson/v1/session_pb.ts";

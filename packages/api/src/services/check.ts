@@ -23,6 +23,17 @@ export function checkProcessId(id: string): string {
   return id;
 }
 
+export function checkForwardId(id: string): string {
+  if (id === "") throw invalid("`forward_id` is missing");
+  if (!/^fw_[0-9a-f]{16}$/.test(id)) throw new CaissonError("FORWARD_NOT_FOUND", "there is no such forward");
+  return id;
+}
+
+export function checkPort(port: number, field: string): number {
+  if (port < 1 || port > 65_535) throw invalid(`\`${field}\` must be 1 to 65535`);
+  return port;
+}
+
 export function checkKey(key: string): string {
   if (key !== "" && !/^[\x21-\x7e]{1,128}$/.test(key)) {
     throw invalid("`idempotency_key` must be 1 to 128 printable ASCII characters without spaces");

@@ -9,6 +9,7 @@ import { fileService } from "./file.ts";
 import { imageService } from "./image.ts";
 import { keyService } from "./key.ts";
 import { networkService } from "./network.ts";
+import { portService } from "./port.ts";
 import { processService } from "./process.ts";
 import { Repeats } from "./repeats.ts";
 import { runService } from "./run.ts";
@@ -32,6 +33,7 @@ export function createServices({ engine, store, keys, system, log }: ServiceDeps
     sandboxService(engine, repeats),
     sessionService(engine),
     processService(engine),
+    portService(engine),
     runService(engine, log),
     fileService(engine),
     workspaceService(engine),

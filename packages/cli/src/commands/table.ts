@@ -23,6 +23,7 @@ const groups: readonly { title: string; commands: Readonly<Record<string, Loader
       extend: () => import("./extend.ts"),
       rm: () => import("./rm.ts"),
       session: () => import("./session.ts"),
+      port: () => import("./port.ts"),
     },
   },
   {

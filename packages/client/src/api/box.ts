@@ -7,6 +7,7 @@ import { type Sandbox, type Stats, sandboxFrom, statsFrom } from "../values/sand
 import { type ExecOptions, runCommand, startCommand } from "./commands.ts";
 import { Files } from "./files.ts";
 import { BoxNetwork } from "./network.ts";
+import { Ports } from "./ports.ts";
 import type { Result } from "./result.ts";
 import { Run } from "./run.ts";
 import { Workspace } from "./workspace.ts";
@@ -17,6 +18,7 @@ export class Box {
   readonly files: Files;
   readonly workspace: Workspace;
   readonly network: BoxNetwork;
+  readonly ports: Ports;
   readonly #caller: Caller;
   #info: Sandbox;
 
@@ -27,6 +29,7 @@ export class Box {
     this.files = new Files(caller, info.id);
     this.workspace = new Workspace(caller, info.id);
     this.network = new BoxNetwork(caller, info.id);
+    this.ports = new Ports(caller, info.id);
   }
 
   /** What was last heard about it; `refresh` asks again. */

@@ -81,6 +81,16 @@ export class Caller {
     throw new CaissonError("INTERNAL", "the server ended the call without an answer");
   }
 
+  /** Streams in both directions, once. */
+  exchange<M extends DescMethod>(
+    choose: Choose<M>,
+    requests: AsyncIterable<MessageInitShape<M["input"]>>,
+    options: CallOptions = {},
+  ): AsyncIterable<MessageShape<M["output"]>> {
+    const { contract, transport } = this.#options;
+    return transport.stream(choose(contract), requests, this.#call(options));
+  }
+
   /** The caller's idempotency key, or a fresh one where calls may be repeated. */
   key(options: OnceOptions | undefined): string {
     return options?.idempotencyKey ?? (this.#options.retry === false ? "" : crypto.randomUUID());

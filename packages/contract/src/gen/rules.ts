@@ -266,6 +266,16 @@ export const rules = {
       "http": 409,
       "next": "Nothing listens on that port in the sandbox; wait for it with `caisson port wait`."
     },
+    "PORT_IN_USE": {
+      "status": "FAILED_PRECONDITION",
+      "http": 409,
+      "next": "Name another port of this machine, or none to get a free one."
+    },
+    "FORWARD_NOT_FOUND": {
+      "status": "NOT_FOUND",
+      "http": 404,
+      "next": "List forwards with `caisson port ls BOX`."
+    },
     "QUEUE_FULL": {
       "status": "RESOURCE_EXHAUSTED",
       "http": 429,

@@ -5,6 +5,7 @@ import type { Box } from "./box.ts";
 import type { EngineContext } from "./context.ts";
 import { endBox, finishProcesses } from "./lifecycle.ts";
 import { Outlet } from "./network/index.ts";
+import { reopenForwards } from "./ports.ts";
 import { oomKills } from "./process/exit.ts";
 import { recoverLog } from "./process/output.ts";
 import { Proc } from "./process/proc.ts";
@@ -32,6 +33,7 @@ export async function adoptBox(context: EngineContext, box: Box): Promise<void> 
   box.outlet.attach(box.guest);
   box.oomSeen = oomKills(box);
   await reconcile(context, box, box.guest);
+  await reopenForwards(context, box);
   watchBox(context, box);
   box.ready.resolve();
 }

@@ -6,6 +6,7 @@ import { Approvals } from "../approvals/index.ts";
 import type { NameResolver } from "../egress/resolver.ts";
 import { ImageStore } from "../images/index.ts";
 import { type FoundCgroups, MemoryWatcher } from "../limits/index.ts";
+import { Forwards } from "../ports/index.ts";
 import { Profiles } from "../profiles/index.ts";
 import { Toolchains } from "../toolchains/index.ts";
 import { Admission } from "./admission.ts";
@@ -35,6 +36,7 @@ export class EngineContext {
   readonly reports: EnforcementReports;
   readonly idempotency: Idempotency;
   readonly approvals: Approvals;
+  readonly forwards = new Forwards();
   readonly outputBudget = new MemoryBudget(outputMemoryBytes);
   /** Living sandboxes by id, and by the name of their session in lower case. */
   readonly boxes = new Map<string, Box>();

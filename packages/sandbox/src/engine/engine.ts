@@ -1,3 +1,4 @@
+import type { Duplex } from "node:stream";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type {
   Approval,
@@ -8,11 +9,14 @@ import type {
   FileEvent,
   FileInfo,
   Finding,
+  Forward,
+  ForwardKind,
   Image,
   ImportProgressSchema,
   Network,
   NetworkDecision,
   NetworkUsageSchema,
+  Port,
   Process,
   ProcessEvent,
   Profile,
@@ -84,6 +88,7 @@ export interface Engine {
   readonly files: EngineFiles;
   readonly changes: EngineChanges;
   readonly approvals: EngineApprovals;
+  readonly ports: EnginePorts;
   readonly images: EngineImages;
   readonly network: EngineNetwork;
 
@@ -171,6 +176,27 @@ export interface EngineNetwork {
     decisions: NetworkDecision[];
     nextPageToken: string;
   };
+}
+
+/** What programs inside listen on. Port numbers are checked already. */
+export interface EnginePorts {
+  list(sandboxId: string): Promise<Port[]>;
+  /** Resolves when somebody listens there. */
+  wait(
+    sandboxId: string,
+    wanted: { port: number; timeoutMs: number },
+    call: Pick<CallContext, "signal">,
+  ): Promise<Port>;
+  /** Opens a port of this machine. It is closed when the iteration is left, unless it is detached. */
+  forward(
+    sandboxId: string,
+    request: { port: number; hostPort: number; kind: ForwardKind; detach: boolean },
+    call: CallContext,
+  ): AsyncIterable<Forward>;
+  forwards(sandboxId: string): Promise<Forward[]>;
+  close(sandboxId: string, forwardId: string, call: CallContext): Promise<void>;
+  /** One connection to a port inside. */
+  connect(sandboxId: string, port: number, call: Pick<CallContext, "signal">): Promise<Duplex>;
 }
 
 /** Requests that wait for an answer. */

@@ -22,6 +22,7 @@ import { endBox } from "./lifecycle.ts";
 import { listSandboxes, messageOf } from "./list.ts";
 import { engineNetwork } from "./network/index.ts";
 import type { EngineParts } from "./parts.ts";
+import { enginePorts } from "./ports.ts";
 import { presetSource } from "./presets.ts";
 import { attach } from "./process/attach.ts";
 import { findProcess, listProcesses } from "./process/find.ts";
@@ -52,6 +53,7 @@ class SandboxEngine implements Engine {
   readonly changes: Engine["changes"];
   readonly network: Engine["network"];
   readonly approvals: Engine["approvals"];
+  readonly ports: Engine["ports"];
   readonly images: Engine["images"];
   readonly #context: EngineContext;
   readonly #upkeep: Upkeep;
@@ -62,6 +64,7 @@ class SandboxEngine implements Engine {
     this.changes = engineChanges(context);
     this.network = engineNetwork(context);
     this.approvals = engineApprovals(context);
+    this.ports = enginePorts(context);
     this.images = engineImages(context);
     this.#upkeep = new Upkeep(context);
   }
@@ -268,6 +271,7 @@ class SandboxEngine implements Engine {
     const context = this.#context;
     context.closing = true;
     context.approvals.close();
+    context.forwards.closeAll();
     this.#upkeep.stop();
     context.watcher.stop();
     await context.parts.pool.close();

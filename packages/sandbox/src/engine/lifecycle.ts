@@ -3,6 +3,7 @@ import type { NewEvent, StateChange } from "@caisson/store";
 import type { Box } from "./box.ts";
 import { cleanUp } from "./clean-up.ts";
 import type { EngineContext } from "./context.ts";
+import { closeForwards } from "./ports.ts";
 import type { Proc } from "./process/proc.ts";
 import { type ExitRecord, kinds } from "./records.ts";
 import { fetchLast } from "./transfer/pull.ts";
@@ -58,6 +59,7 @@ async function end(
   const all: StateChange[] = [
     ...changes,
     ...context.approvals.sandboxEnded(box.id),
+    ...closeForwards(context, box),
     { remove: kinds.sandbox, key: box.id },
     { put: kinds.ended, key: box.id, value: record },
   ];

@@ -17,6 +17,8 @@ export const kinds = {
   /** Enforcement reports by their hash: most sandboxes have the same one. */
   enforcement: "enforcement",
   idempotency: "idempotency",
+  /** Forwards that outlive their caller, by `SANDBOX/fw_…`. */
+  forward: "forward",
 } as const;
 
 /** What is kept of a sandbox, as JSON. Times are milliseconds since the epoch; 0: not yet. */
