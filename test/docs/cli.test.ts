@@ -14,7 +14,7 @@ const lines = reference!.fences
   .filter((line) => line !== "" && !line.startsWith("#"));
 
 /** Examples that stay until they are left: it is enough that they begin. */
-const endless = /(logs -f|attach work|events -f|files watch|daemon logs -f)/;
+const endless = /(logs -f|attach work|port forward|events -f|files watch|daemon logs -f)/;
 const interactive = /(run|exec) -it /;
 
 let newcomer: Newcomer;
@@ -50,6 +50,7 @@ for (const line of lines) {
     if (line.includes("image")) prepareImage();
     const box = prepare();
     if (line.includes("undo ")) newcomer.run(`caisson apply ${box}`);
+    if (line.includes("port wait")) newcomer.run("caisson exec -d work -- python3 -m http.server 8080");
     const living = latest();
     const script = line.replace(/sb_[0-9a-z]{16}/, line.includes("exec") ? living : box);
     if (endless.test(line)) {
