@@ -1,0 +1,109 @@
+// The network door from inside, in the mode in which everything is refused: programs meet it wherever they look, and
+// nothing of it leads out by itself.
+import assert from "node:assert/strict";
+import { connect } from "node:net";
+import { it } from "node:test";
+import type { Box } from "@caisson/client";
+import { conform } from "./conform.ts";
+
+/** What a line of Python prints, or its error. */
+async function python(box: Box, ...lines: string[]): Promise<string> {
+  const { stdout, stderr } = await box.run(["python3", "-c", ["import socket", ...lines].join("\n")]);
+  return stdout.text.trim() || (stderr.text.trim().split("\n").at(-1) ?? "");
+}
+
+const connecting = (address: string) =>
+  `s = socket.create_connection(${address}, timeout=20); s.sendall(b'GET / HTTP/1.0\\r\\n\\r\\n'); print(s.recv(1))`;
+
+function mechanisms(box: Box): Map<string, { state: string; by: string; detail: string }> {
+  return new Map(box.info.enforced!.mechanisms.map((mechanism) => [mechanism.name, mechanism as never]));
+}
+
+await conform(({ box: make }) => {
+  it("says by what means programs that know no proxy are caught", async () => {
+    await using box = await make();
+    const report = mechanisms(box);
+    assert.equal(report.get("network.door")?.state, "enforced");
+    assert.equal(report.get("network.transparent")?.state, "enforced");
+    assert.match(report.get("network.transparent")!.by, /^(nftables redirect|listeners)$/);
+  });
+
+  it("gives every name an address of its own, the same each time, and IPv4 only", async () => {
+    await using box = await make();
+    const names = "('a.example', 'b.example', 'A.example', 'registry.npmjs.org')";
+    const addresses = (await python(box, `print(*[socket.gethostbyname(n) for n in ${names}])`)).split(" ");
+    assert.ok(
+      addresses.every((address) => /^198\.1[89]\./.test(address)),
+      String(addresses),
+    );
+    assert.equal(addresses[0], addresses[2]);
+    assert.equal(new Set(addresses).size, 3);
+    const families = "print({i[0] for i in socket.getaddrinfo('a.example', 80)} == {socket.AF_INET})";
+    assert.equal(await python(box, families), "True");
+  });
+
+  it("resets what is refused, by name and by address, instead of letting it wait", async () => {
+    await using box = await make();
+    for (const target of ["('example.com', 80)", "('example.com', 443)"]) {
+      assert.match(await python(box, connecting(target)), /reset|refused|403/i, target);
+    }
+    for (const target of ["('169.254.169.254', 80)", "('10.0.0.1', 80)", "('8.8.8.8', 443)"]) {
+      assert.match(await python(box, connecting(target)), /reset|refused|unreachable|403/i, target);
+    }
+  });
+
+  it("lets neither UDP nor IPv6 nor the host's own loopback be reached", async () => {
+    await using box = await make();
+    const datagram = [
+      "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(20)",
+      "s.connect(('8.8.8.8', 53)); s.send(b'x'); print(s.recv(1))",
+    ];
+    assert.match(await python(box, ...datagram), /refused|unreachable/i);
+    assert.match(await python(box, connecting("('2001:db8::1', 80)")), /unreachable|assign|not supported/i);
+    assert.match(await python(box, connecting("('127.0.0.1', 22)")), /refused|reset/i);
+  });
+
+  it("offers the proxy by its variables, and refuses there with a reason", async () => {
+    await using box = await make();
+    const { stdout } = await box.run([
+      "sh",
+      "-c",
+      "echo $HTTP_PROXY $https_proxy; curl -s -o /dev/null -w '%{http_code}' http://example.com/",
+    ]);
+    const [variables, code] = stdout.text.split("\n");
+    assert.equal(variables, "http://127.0.0.1:14128 http://127.0.0.1:14128");
+    assert.equal(code, "403");
+  });
+
+  it("keeps the guest's listeners for the guest", async () => {
+    await using box = await make();
+    const attempts = [
+      "for port in (53, 14128):",
+      "  for address in ('127.0.0.1', '0.0.0.0'):",
+      "    s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)",
+      "    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)",
+      "    try: s.bind((address, port)); s.listen(); print('bound', address, port)",
+      "    except OSError: pass",
+      "print('done')",
+    ];
+    assert.equal(await python(box, ...attempts), "done");
+  });
+
+  it("leaves programs' own connections alone, and leads to their ports from outside", async () => {
+    await using box = await make();
+    await box.exec([
+      "python3",
+      "-c",
+      "import socket\ns = socket.create_server(('127.0.0.1', 8080))\nwhile True:\n  c = s.accept()[0]; c.sendall(c.recv(9)[::-1]); c.close()",
+    ]);
+    assert.equal((await box.ports.wait(8080)).address, "127.0.0.1");
+    const inside = "s = socket.create_connection(('localhost', 8080)); s.sendall(b'abc'); print(s.recv(9))";
+    assert.equal(await python(box, inside), "b'cba'");
+    await using forward = await box.ports.forward(8080);
+    const socket = connect(forward.hostPort, "127.0.0.1");
+    socket.end("xyz");
+    const parts: Buffer[] = [];
+    for await (const part of socket) parts.push(part);
+    assert.equal(Buffer.concat(parts).toString(), "zyx");
+  });
+});
