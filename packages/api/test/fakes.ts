@@ -19,6 +19,7 @@ import {
   SandboxSchema,
   SandboxState,
   Scope,
+  SecretSchema,
   SessionSchema,
   StatsSchema,
 } from "@caisson/contract";
@@ -51,6 +52,13 @@ const approval = create(ApprovalSchema, {
   waiting: 2,
 });
 const network = create(NetworkSchema, { mode: 2, allow: ["a.example:443"], limits: { bytes: 1n << 40n } });
+const secret = create(SecretSchema, {
+  name: "TOKEN",
+  hosts: ["a.test"],
+  inject: ["header"],
+  source: "stored",
+  definedIn: "set",
+});
 const process = create(ProcessSchema, {
   id: "p1",
   sandboxId: sandbox.id,
@@ -220,6 +228,11 @@ export function fakeEngine(watched: Watched): Engine {
           yield notText;
           yield notText;
         })(),
+    },
+    secrets: {
+      list: async () => [secret],
+      set: async () => secret,
+      remove: async () => {},
     },
     approvals: {
       list: () => ({ approvals: [approval], nextPageToken: "next" }),

@@ -8,6 +8,7 @@ import { NetworkLog } from "./api/network.ts";
 import type { Result } from "./api/result.ts";
 import type { Run } from "./api/run.ts";
 import { Sandboxes } from "./api/sandboxes.ts";
+import { Secrets } from "./api/secrets.ts";
 import { Sessions } from "./api/sessions.ts";
 import { System } from "./api/system.ts";
 import { Caller, type CallerOptions } from "./call/caller.ts";
@@ -31,6 +32,7 @@ export class Client {
   readonly keys: Keys;
   readonly network: NetworkLog;
   readonly approvals: Approvals;
+  readonly secrets: Secrets;
   readonly images: Images;
   readonly #caller: Caller;
 
@@ -42,6 +44,7 @@ export class Client {
     this.system = new System(this.#caller);
     this.keys = new Keys(this.#caller);
     this.network = new NetworkLog(this.#caller);
+    this.secrets = new Secrets(this.#caller);
     this.approvals = new Approvals(this.#caller, this.events);
     this.images = new Images(this.#caller);
   }

@@ -12,6 +12,7 @@ export type { Forward, ForwardOptions, Ports, WaitForPortOptions } from "./api/p
 export type { Result } from "./api/result.ts";
 export type { OutputEvent, OutputOptions, Run } from "./api/run.ts";
 export type { ListOptions, Sandboxes } from "./api/sandboxes.ts";
+export type { Secret, Secrets, SetSecretOptions } from "./api/secrets.ts";
 export type { Session, Sessions } from "./api/sessions.ts";
 export type { Stdin, StdinSource } from "./api/stdin.ts";
 export type { Config, Health, System } from "./api/system.ts";

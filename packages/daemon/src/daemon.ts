@@ -174,6 +174,8 @@ function engineSettings(config: Config) {
   return {
     profiles: config.table("profiles"),
     agents: config.table("agents"),
+    secrets: config.table("secrets"),
+    extraCa: config.text("network.extra_ca"),
     approvals: approvalSettings(config, approvalsFile()),
     network: { bounds: config.policy?.network ?? {}, dnsServers: config.list("network.dns_servers") },
     admission: {

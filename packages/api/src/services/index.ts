@@ -14,6 +14,7 @@ import { processService } from "./process.ts";
 import { Repeats } from "./repeats.ts";
 import { runService } from "./run.ts";
 import { sandboxService } from "./sandbox.ts";
+import { secretService } from "./secret.ts";
 import { sessionService } from "./session.ts";
 import { systemService } from "./system.ts";
 import { workspaceService } from "./workspace.ts";
@@ -38,6 +39,7 @@ export function createServices({ engine, store, keys, system, log }: ServiceDeps
     fileService(engine),
     workspaceService(engine),
     approvalService(engine, repeats),
+    secretService(engine),
     imageService(engine),
     networkService(engine, repeats),
     eventService(store),

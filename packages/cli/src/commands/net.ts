@@ -5,6 +5,7 @@ import type { Printer } from "../text/printer.ts";
 import { formatSize } from "../text/units.ts";
 import { boxId, boxNamed, boxPlace } from "../work/box.ts";
 import { networkFrom, networkOptions } from "../work/network-options.ts";
+import { presets } from "../work/presets.ts";
 
 const log = defineCommand({
   name: "log",
@@ -107,7 +108,7 @@ async function printState({ network, presetRules }: NetworkState, print: Printer
 export const command = defineCommand({
   name: "net",
   summary: "See and change what sandboxes may reach",
-  commands: [log, set, show],
+  commands: [log, set, show, presets],
   examples: [
     { line: "caisson net log", what: "What was allowed and refused lately, and why" },
     { line: "caisson net log work --refused", what: "What one sandbox was refused" },

@@ -50,6 +50,7 @@ const groups: readonly { title: string; commands: Readonly<Record<string, Loader
     title: "What sandboxes ask for",
     commands: {
       approvals: () => import("./approvals.ts"),
+      secret: () => import("./secret.ts"),
     },
   },
   {

@@ -40,6 +40,12 @@ export const specOptions = {
     summary: "Show the toolchains of the host that your PATH uses. Default: the profile's",
   },
   ...networkOptions,
+  secret: {
+    kind: "text",
+    many: true,
+    value: "NAME",
+    summary: "Give it a secret; see `caisson secret ls`",
+  },
   memory: { kind: "size", short: "m", summary: "Memory" },
   cpus: { kind: "number", summary: "Processors, such as 1.5" },
   pids: { kind: "int", summary: "Processes and threads" },
@@ -71,6 +77,7 @@ export function specFrom(values: SpecValues, io: Io, host: Host): ChosenSpec {
   if (values.toolchains) spec.toolchains = values.toolchains;
   const network = networkFrom(values);
   if (network) spec.network = network;
+  if (values.secret.length > 0) spec.secrets = values.secret;
   if (values["idle-ttl"]) spec.idleTtl = values["idle-ttl"];
   if (values["max-age"]) spec.maxAge = values["max-age"];
   const limits: Limits = { memory: values.memory, cpus: values.cpus, pids: values.pids, disk: values.disk };

@@ -46,7 +46,13 @@ export class Ports {
   /** Opens a port of the daemon's machine that leads to one inside. `await using` closes it with its scope. */
   async forward(port: number, options: ForwardOptions = {}): Promise<Forward> {
     const { hostPort = 0, preview = false, detach = false, signal, ...rest } = options;
-    const request = { sandboxId: this.#sandboxId, port, hostPort, kind: preview ? (2 as const) : (1 as const), detach };
+    const request = {
+      sandboxId: this.#sandboxId,
+      port,
+      hostPort,
+      kind: preview ? (2 as const) : (1 as const),
+      detach,
+    };
     const left = new AbortController();
     const leaving = signal ? AbortSignal.any([signal, left.signal]) : left.signal;
     const messages = this.#caller.stream((c) => c.PortService.method.forwardPort, request, {

@@ -22,6 +22,7 @@ import { approvalService, FakeApprovals } from "./approvals.ts";
 import { FakeChanges, workspaceService } from "./changes.ts";
 import { FakeFiles, fileService } from "./files.ts";
 import { FakeProcess } from "./process.ts";
+import { type FakeSecret, secretService } from "./secrets.ts";
 
 /** A daemon in memory: the same services, no sandboxes. For tests of what talks to a daemon. */
 export class FakeDaemon {
@@ -29,6 +30,7 @@ export class FakeDaemon {
   readonly files = new Map<string, FakeFiles>();
   readonly processes = new Map<string, FakeProcess[]>();
   readonly events: { seq: bigint; type: string; sandboxId: string; data?: Record<string, string> }[] = [];
+  readonly secrets = new Map<string, FakeSecret>();
   readonly approvals = new FakeApprovals((...event) => this.#tell(...event));
   readonly keys = new Map<string, { name: string; scopes: number[] }>();
   /** Requests of each method, in order. */
@@ -47,6 +49,7 @@ export class FakeDaemon {
       fileService(this),
       workspaceService(this),
       approvalService(this.approvals),
+      secretService(this.secrets),
       this.#eventService(),
       this.#systemService(),
       this.#keyService(),

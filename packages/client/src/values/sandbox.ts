@@ -49,6 +49,8 @@ export interface SandboxSpec {
   syscalls?: string[] | undefined;
   /** What kind of agent works here. */
   agent?: string | undefined;
+  /** Names of secrets that it gets: a placeholder inside, the value in requests to their hosts. */
+  secrets?: string[] | undefined;
   /** The developer's own toolchains on the host: those that the caller's PATH uses, or none. Default: the profile's. */
   toolchains?: "auto" | "off" | undefined;
   /** What it may reach. Default: what configuration and profile say. */
@@ -134,6 +136,7 @@ export function specInit(spec: SandboxSpec): MessageInitShape<typeof SandboxSpec
   if (spec.maxAge) init.maxAgeS = toSeconds(spec.maxAge);
   if (spec.syscalls) init.syscalls = spec.syscalls;
   if (spec.agent) init.agent = spec.agent;
+  if (spec.secrets) init.secrets = spec.secrets;
   if (spec.toolchains) init.toolchains = spec.toolchains;
   if (spec.network) init.network = networkInit(spec.network);
   return init;

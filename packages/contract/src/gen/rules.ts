@@ -85,7 +85,9 @@ export const rules = {
       "CollectImages",
       "CreateKey",
       "RevokeKey",
-      "DecideApproval"
+      "DecideApproval",
+      "SetSecret",
+      "RemoveSecret"
     ]
   },
   "telemetry": {
@@ -330,6 +332,16 @@ export const rules = {
       "status": "PERMISSION_DENIED",
       "http": 403,
       "next": "Ask somebody who may answer: `caisson approvals` lists what waits."
+    },
+    "SECRET_NOT_FOUND": {
+      "status": "NOT_FOUND",
+      "http": 404,
+      "next": "List secrets with `caisson secret ls`."
+    },
+    "SECRET_UNAVAILABLE": {
+      "status": "FAILED_PRECONDITION",
+      "http": 409,
+      "next": "Look at where the secret is kept: the variable, file or command that `caisson secret ls` names."
     },
     "KEY_EXISTS": {
       "status": "ALREADY_EXISTS",

@@ -184,6 +184,17 @@ export const settings = {
     about:
       "Answers without a person: `allow network *.example.com:443`, `deny network * for codex`. A refusal beats the others.",
   },
+  secrets: {
+    kind: "table",
+    default: {},
+    about:
+      "Credentials that never enter a sandbox: `{ API_TOKEN: { env: API_TOKEN, hosts: [api.example.com] } }`, with `file` or `command` instead of `env`.",
+  },
+  "network.extra_ca": {
+    kind: "text",
+    default: "",
+    about: "File of certificates, beside the host's own, with which hosts that get secrets are verified.",
+  },
   profiles: {
     kind: "table",
     default: {},

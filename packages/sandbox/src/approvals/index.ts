@@ -8,6 +8,5 @@ export {
 } from "./approval.ts";
 export { Approvals, type Decision } from "./approvals.ts";
 export { toApproval } from "./message.ts";
-export { networkAsk } from "./network.ts";
 export { type ApprovalRule, matches, parseRule, parseRules, ruleFor } from "./rules.ts";
 export { type ApprovalSettings, defaultApprovalSettings, type KeptRules } from "./settings.ts";

@@ -11,6 +11,7 @@ import { recoverLog } from "./process/output.ts";
 import { Proc } from "./process/proc.ts";
 import { feedStdin, processExited } from "./process/start.ts";
 import { kinds, type ProcessRecord } from "./records.ts";
+import { adoptSecrets } from "./secrets.ts";
 import { watchBox } from "./watch.ts";
 
 const SIGKILL = 9;
@@ -29,6 +30,7 @@ export async function adoptBox(context: EngineContext, box: Box): Promise<void> 
   }
   const sinks = box.running().map((proc) => [proc.record.stream, proc.log] as const);
   box.guest = await context.parts.openGuest(box.launched, sinks);
+  box.interceptor = await adoptSecrets(context, record);
   box.outlet = new Outlet(context, box);
   box.outlet.attach(box.guest);
   box.oomSeen = oomKills(box);

@@ -12,6 +12,7 @@ import { endBox } from "./lifecycle.ts";
 import { planning } from "./network/index.ts";
 import { newRecord } from "./new-record.ts";
 import type { Taken } from "./parts.ts";
+import { grantSecrets } from "./secrets.ts";
 import { type PlanningParts, planSandbox, type SandboxPlan } from "./spec.ts";
 import { messageOf, register, type StartRequest, startBox, startError, unregister } from "./start-box.ts";
 import { shownOf } from "./toolchains.ts";
@@ -66,7 +67,8 @@ export function planParts(
     chooseDriver: (driver, minimumTier, needs) =>
       chooseDriver(context.parts.drivers, { driver, minimumTier, needs }),
     findImage: (name) => resolveImage(name, context.images, context.home),
-    network: planning(context, call),
+    network: (projectDir) => planning(context, projectDir, call),
+    grantSecrets: (names) => grantSecrets(context, names),
     findToolchains: () => context.toolchains.find(call?.surroundings),
   };
 }

@@ -23,6 +23,7 @@ import type {
   Sandbox,
   SandboxSpec,
   SandboxSpecSchema,
+  Secret,
   Session,
   Stats,
   UpdateNetworkRequest,
@@ -89,6 +90,7 @@ export interface Engine {
   readonly changes: EngineChanges;
   readonly approvals: EngineApprovals;
   readonly ports: EnginePorts;
+  readonly secrets: EngineSecrets;
   readonly images: EngineImages;
   readonly network: EngineNetwork;
 
@@ -225,6 +227,24 @@ export interface EngineImages {
   remove(name: string, call: CallContext): Promise<number>;
   collect(): Promise<{ bytes: number; layers: number }>;
 }
+
+/** What is put into requests on a sandbox's behalf. Values go in and never come out. */
+export interface EngineSecrets {
+  list(): Promise<Secret[]>;
+  set(
+    secret: {
+      name: string;
+      hosts: string[];
+      inject: string[];
+      source: SecretReference | undefined;
+      value: string | undefined;
+    },
+    call: CallContext,
+  ): Promise<Secret>;
+  remove(name: string, call: CallContext): Promise<void>;
+}
+
+export type SecretReference = { env: string } | { file: string } | { command: string[] };
 
 /** The file calls; paths as the caller gave them, relative ones from the working directory. */
 export interface EngineFiles {

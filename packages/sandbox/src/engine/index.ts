@@ -31,6 +31,7 @@ import type { Proc } from "./process/proc.ts";
 import { startProcess } from "./process/start.ts";
 import { recover } from "./recovery.ts";
 import { runInFresh, runInSession, runRequest } from "./run.ts";
+import { engineSecrets } from "./secrets.ts";
 import { openSession, toSession } from "./sessions.ts";
 import { signalNumber } from "./signals.ts";
 import { statsOf } from "./stats.ts";
@@ -54,6 +55,7 @@ class SandboxEngine implements Engine {
   readonly network: Engine["network"];
   readonly approvals: Engine["approvals"];
   readonly ports: Engine["ports"];
+  readonly secrets: Engine["secrets"];
   readonly images: Engine["images"];
   readonly #context: EngineContext;
   readonly #upkeep: Upkeep;
@@ -65,6 +67,7 @@ class SandboxEngine implements Engine {
     this.network = engineNetwork(context);
     this.approvals = engineApprovals(context);
     this.ports = enginePorts(context);
+    this.secrets = engineSecrets(context);
     this.images = engineImages(context);
     this.#upkeep = new Upkeep(context);
   }

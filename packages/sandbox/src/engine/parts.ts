@@ -42,6 +42,9 @@ export interface EngineSettings {
   agents: Record<string, unknown>;
   admission: AdmissionSettings;
   network: NetworkSettings;
+  /** Secrets as in the configuration, and a file of certificates that hosts are verified with beside the host's own. */
+  secrets: Record<string, unknown>;
+  extraCa: string;
   /** Who is asked for what, and which rules answer. */
   approvals: Partial<ApprovalSettings>;
 }
@@ -70,6 +73,8 @@ export const defaultSettings: EngineSettings = {
   network: { bounds: {}, dnsServers: [] },
   admission: { sandboxes: 512, memoryPercent: 10_000, cpuPercent: 10_000, queue: 256 },
   approvals: {},
+  secrets: {},
+  extraCa: "",
 };
 
 /** What the engine is made from. */
@@ -93,11 +98,6 @@ export interface EngineParts {
   surroundings?: Surroundings;
   /** TCP ports on which the daemon itself listens; no sandbox may reach them. */
   ownPorts?: () => readonly number[];
-  /** The network rules to which a preset leads; undefined if there is none of this name. */
-  resolvePreset?(
-    name: string,
-    surroundings: Surroundings | undefined,
-  ): Promise<readonly string[] | undefined>;
   settings?: Partial<EngineSettings>;
   log?: Log;
 }

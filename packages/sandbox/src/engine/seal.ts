@@ -19,7 +19,13 @@ export function sealOf(box: Box, plan: SandboxPlan, mounts: NonNullable<SealInit
     home: inside.home,
     workdir: box.record.workdir,
     env: envList(
-      sandboxEnv(box.id, plan.profile, plan.spec.env, { ...imageEnv(plan.image), ...plan.toolchains?.env }),
+      sandboxEnv(
+        box.id,
+        plan.profile,
+        // What stands for a secret is not replaced by anything that was given.
+        { ...plan.spec.env, ...plan.secrets?.env },
+        { ...imageEnv(plan.image), ...plan.toolchains?.env, ...plan.network.presetEnv },
+      ),
     ),
     tmpfsBytes: BigInt(plan.limits.diskBytes),
     // One for every four kilobytes: empty files take memory too.

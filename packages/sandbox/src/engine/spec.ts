@@ -23,6 +23,7 @@ import {
   syscallGroups,
   toolchainModes,
 } from "../profiles/index.ts";
+import type { SandboxSecrets } from "../secrets/sandbox-secrets.ts";
 import type { ToolchainSet } from "../toolchains/index.ts";
 import type { SpecInit } from "./engine.ts";
 import type { ResolvedImage } from "./image.ts";
@@ -45,6 +46,7 @@ export interface SandboxPlan {
   /** What comes in of the developer's toolchains; undefined when they are switched off. */
   toolchains: ToolchainSet | undefined;
   network: NetworkRecord;
+  secrets: SandboxSecrets | undefined;
   idleTtlS: number;
   maxAgeS: number;
 }
@@ -58,7 +60,10 @@ export interface PlanningParts {
   /** The fastest usable driver at or above a tier, or the one that is named. */
   chooseDriver(name: string, minimum: Tier, needs: readonly Capability[]): Promise<Driver>;
   findImage(name: string): Promise<ResolvedImage | undefined>;
-  network: NetworkPlanning;
+  /** By the project's directory. */
+  network(projectDir: string): NetworkPlanning;
+  /** Rejects if one of them is not there. */
+  grantSecrets(names: readonly string[]): Promise<SandboxSecrets | undefined>;
   /** The toolchains of whoever asks. */
   findToolchains(): Promise<ToolchainSet | undefined>;
   /** Asks whether an agent may have another profile than its rule gives; refuses by throwing. */
@@ -78,12 +83,13 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
   const hasImage = spec.image !== "" && spec.image !== "host";
   // Programs of the host need not run on an image's libraries: they come in only when they are asked for.
   const wantsToolchains = (spec.toolchains || (hasImage ? "off" : profile.toolchains)) === "auto";
-  const [driver, image, workspace, toolchains, network] = await Promise.all([
+  const [driver, image, workspace, toolchains, network, secrets] = await Promise.all([
     parts.chooseDriver(spec.driver, minimum, hasImage ? ["roots"] : []),
     hasImage ? parts.findImage(spec.image) : undefined,
     parts.workspace ?? resolveWorkspace(spec.workspace, parts.home),
     wantsToolchains ? parts.findToolchains() : undefined,
-    planNetwork(spec.network, profile, parts.network),
+    planNetwork(spec.network, profile, parts.network(spec.workspace?.dir ?? "")),
+    parts.grantSecrets(spec.secrets),
   ]);
   return {
     spec,
@@ -96,6 +102,7 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
     image,
     toolchains: canShow(driver) ? toolchains : undefined,
     network,
+    secrets,
     syscalls: [...new Set([...profile.syscalls, ...spec.syscalls])],
     idleTtlS: spec.idleTtlS || rules.times.idle_ttl_s,
     maxAgeS: spec.maxAgeS || rules.times.max_age_s,

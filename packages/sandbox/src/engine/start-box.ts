@@ -13,6 +13,7 @@ import { Outlet } from "./network/index.ts";
 import { startingData } from "./new-record.ts";
 import type { Taken } from "./parts.ts";
 import { sealOf } from "./seal.ts";
+import { bringTrust } from "./secrets.ts";
 import type { SandboxPlan } from "./spec.ts";
 import { toolchainMounts } from "./toolchains.ts";
 import { pushProject } from "./transfer/push.ts";
@@ -65,11 +66,16 @@ export async function startBox(
     const mounts = [...root.mounts, ...project.mounts, ...tools.mounts];
     // What takes longest is asked for first. The janitor knows the sandbox since its launch, whatever enters it.
     const attached = sources.length > 0 ? launched.attach(sources) : Promise.resolve([]);
+    if (plan.secrets) {
+      await plan.secrets.keep(taken.dir);
+      box.interceptor = plan.secrets.interceptor;
+    }
     box.outlet = new Outlet(context, box);
     box.outlet.attach(guest);
     const sealed = guest.seal(sealOf(box, plan, mounts));
     // What is sent in has to be there before the first command is.
-    if (!plan.workspace.transferred) request.sealing?.(box);
+    const needsFiles = plan.workspace.transferred || plan.secrets !== undefined;
+    if (!needsFiles) request.sealing?.(box);
     // Synced together with its being ready: until then a sync would only hold up the file system that the project's
     // writable layer is being made on.
     const starting = context.commit(
@@ -79,10 +85,9 @@ export async function startBox(
     );
     starting.catch(() => {});
     await bothDone(attached, sealedOrEnded(sealed, launched.ended));
-    if (plan.workspace.transferred) {
-      await pushProject(context, box, guest);
-      request.sealing?.(box);
-    }
+    if (plan.workspace.transferred) await pushProject(context, box, guest);
+    if (plan.secrets) await bringTrust(plan.secrets, guest);
+    if (needsFiles) request.sealing?.(box);
     await becomeReady(context, box, plan, await sealed, { ...request, actor });
     await starting;
   } catch (error) {

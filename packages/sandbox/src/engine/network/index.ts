@@ -4,6 +4,7 @@ import type { Box } from "../box.ts";
 import type { EngineContext } from "../context.ts";
 import type { EngineNetwork } from "../engine.ts";
 import { endedOrUnknown, livingBox, sandboxRecord } from "../find.ts";
+import { presetSource } from "../presets.ts";
 import { listDecisions } from "./decisions.ts";
 import { completeNetwork, type NetworkPlanning, union } from "./plan.ts";
 import {
@@ -16,7 +17,7 @@ import {
 } from "./record.ts";
 
 export { Outlet } from "./outlet.ts";
-export { type NetworkPlanning, planNetwork, type ResolvePreset } from "./plan.ts";
+export { type NetworkPlanning, planNetwork, type ResolvePresets } from "./plan.ts";
 export { type NetworkRecord, networkMechanism, toNetwork } from "./record.ts";
 
 /** What sandboxes may reach, as callers see and change it. */
@@ -41,7 +42,7 @@ export function engineNetwork(context: EngineContext): EngineNetwork {
       if (box.ending) throw box.notReady();
       const changed = await completeNetwork(
         changedRecord(box.record.network ?? offline, request),
-        planning(context, call),
+        planning(context, box.record.workspace.dir, call),
       );
       await keep(context, box, changed, call);
       return {
@@ -57,13 +58,16 @@ export function engineNetwork(context: EngineContext): EngineNetwork {
   };
 }
 
-export function planning(context: EngineContext, call?: Pick<CallContext, "surroundings">): NetworkPlanning {
+export function planning(
+  context: EngineContext,
+  projectDir: string,
+  call?: Pick<CallContext, "surroundings">,
+): NetworkPlanning {
   return {
     bounds: context.settings.network.bounds,
-    resolvePreset: async (name) => {
-      const rules = await context.parts.resolvePreset?.(name, call?.surroundings);
-      if (rules) return rules;
-      throw new CaissonError("INVALID_INPUT", `there is no network preset ${JSON.stringify(name)}`);
+    resolvePresets: async (names) => {
+      const { presetRules } = await import("../../presets/index.ts");
+      return presetRules(names, presetSource(context, projectDir, call?.surroundings));
     },
   };
 }

@@ -5,12 +5,14 @@ import { mergeNetworkLimits, modeOf, type NetworkRecord, offline } from "./recor
 
 const maxRules = 1000;
 
-/** The rules to which a preset leads for whoever asks. */
-export type ResolvePreset = (name: string) => Promise<readonly string[]>;
+/** The rules to which presets lead for whoever asks, and the variables that their tools need inside. */
+export type ResolvePresets = (
+  names: readonly string[],
+) => Promise<{ allow: string[]; env: Record<string, string> }>;
 
 export interface NetworkPlanning {
   bounds: NetworkBounds;
-  resolvePreset: ResolvePreset;
+  resolvePresets: ResolvePresets;
 }
 
 /** What a new sandbox may reach: what was asked for and what its profile gives, within the machine's bounds. */
@@ -41,7 +43,7 @@ export async function planNetwork(
 /** Checks rules and bounds and looks the presets up. */
 export async function completeNetwork(
   record: NetworkRecord,
-  { bounds, resolvePreset }: NetworkPlanning,
+  { bounds, resolvePresets }: NetworkPlanning,
 ): Promise<NetworkRecord> {
   if (record.allow.length + record.deny.length > maxRules)
     throw new CaissonError("INVALID_INPUT", `there may be at most ${maxRules} network rules`);
@@ -56,8 +58,9 @@ export async function completeNetwork(
     if (only && !only.some((outer) => covers(outer, rule))) forbid(`the network rule ${rule.text}`);
   }
   if (record.presets.length > 16) throw new CaissonError("INVALID_INPUT", "there may be at most 16 presets");
-  const led = await Promise.all(record.presets.map(resolvePreset));
-  return { ...record, presetRules: [...new Set(led.flat())].slice(0, maxRules) };
+  if (record.presets.length === 0) return record;
+  const led = await resolvePresets(record.presets);
+  return { ...record, presetRules: led.allow.slice(0, maxRules), presetEnv: led.env };
 }
 
 /** A default that the machine does not allow gives way; what was asked for is refused instead. */

@@ -19,6 +19,8 @@ export interface NetworkRecord {
   presets: string[];
   /** What the presets have led to. */
   presetRules: string[];
+  /** Variables by which the tools inside find what the presets have led to. */
+  presetEnv?: Record<string, string>;
   limits: EgressLimits;
 }
 

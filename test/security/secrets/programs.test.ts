@@ -1,0 +1,94 @@
+// Programs that trust by different means: each reaches its host with a secret, through the sandbox's own authority.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import type { Box } from "@caisson/client";
+import { self } from "../../support/daemon.ts";
+import { canaries, openWorld, type World } from "./world.ts";
+
+describe("programs with a secret", { timeout: 300_000 }, () => {
+  let world: World;
+  let box: Box;
+  before(async () => {
+    world = await openWorld(self());
+    box = await world.client.create({ network: world.network, secrets: ["API_TOKEN"] });
+  });
+  after(() => world?.[Symbol.asyncDispose]());
+
+  const expectToken = async (script: string) => {
+    const before = world.own.heard.length;
+    const result = await box.run(["sh", "-c", script]);
+    const heard = world.own.heard.slice(before);
+    const words = `${result.stdout.text}${result.stderr.text}`;
+    const sent = heard.map(({ headers }) => headers["x-token"] ?? headers.authorization ?? "");
+    assert.ok(
+      sent.some((value) => String(value).includes(canaries.env) || isBasic(String(value))),
+      `${words}\n${sent}`,
+    );
+    assert.ok(!words.includes(canaries.env), words);
+  };
+  const isBasic = (value: string) => Buffer.from(value.slice(6), "base64").toString().includes(canaries.env);
+
+  it("curl and wget", async () => {
+    await expectToken(`curl -sSf ${world.url}/ -H "X-Token: $API_TOKEN"`);
+    await expectToken(
+      `wget -qO- --header "X-Token: $API_TOKEN" --ca-certificate=$SSL_CERT_FILE ${world.url}/`,
+    );
+  });
+
+  it("Node", () =>
+    expectToken(
+      `node -e 'require("https").get("${world.url}/", {headers: {"X-Token": process.env.API_TOKEN}}, (r) => {r.resume(); console.log(r.statusCode)})'`,
+    ));
+
+  it("Python", () =>
+    expectToken(
+      `/usr/bin/python3 -c 'import os, urllib.request as u; print(u.urlopen(u.Request("${world.url}/", headers={"X-Token": os.environ["API_TOKEN"]})).status)'`,
+    ));
+
+  it("git", () => expectToken(`git ls-remote https://user:$API_TOKEN@${world.url.slice(8)}/x.git; true`));
+
+  it("Go", async () => {
+    const dir = mkdtempSync("/tmp/caisson-go-");
+    writeFileSync(join(dir, "main.go"), goProgram(world.url));
+    const env = { ...process.env, GO111MODULE: "off", GOTOOLCHAIN: "local", CGO_ENABLED: "0" };
+    execFileSync("go", ["build", "-o", join(dir, "program"), join(dir, "main.go")], { env });
+    await box.files.write("/tmp/program", readFileSync(join(dir, "program")), { mode: 0o755 });
+    rmSync(dir, { recursive: true });
+    await expectToken("/tmp/program");
+  });
+
+  it("Java", () =>
+    expectToken(`mkdir -p /tmp/j && cd /tmp/j && cat > M.java <<'EOS'
+import java.net.URL;
+import javax.net.ssl.HttpsURLConnection;
+public class M {
+  public static void main(String[] a) throws Exception {
+    HttpsURLConnection c = (HttpsURLConnection) new URL("${world.url}/").openConnection();
+    c.setRequestProperty("X-Token", System.getenv("API_TOKEN"));
+    System.out.println(c.getResponseCode());
+  }
+}
+EOS
+java M.java`));
+});
+
+function goProgram(url: string): string {
+  return `package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+)
+
+func main() {
+	request, _ := http.NewRequest("GET", "${url}/", nil)
+	request.Header.Set("X-Token", os.Getenv("API_TOKEN"))
+	answer, err := http.DefaultClient.Do(request)
+	fmt.Println(answer, err)
+}
+`;
+}
