@@ -23,6 +23,8 @@ async function insideOf(box: Box): Promise<string[]> {
     .replaceAll(box.id, "ID")
     .replaceAll(box.id.replaceAll("_", "-"), "ID")
     .replace(/\b([ug]id)=\d{5,}/g, "$1=OWN")
+    // Each daemon lends its sandboxes the binary in its own data directory.
+    .replace(/^\S+\/guest\/\S+ (\/run\/caisson\/guest)/m, "GUEST $1")
     .replace(/^(dr-xr-xr-x) +\d+( .* proc)$/m, "$1$2")
     .split("\n");
 }
