@@ -10,7 +10,7 @@ import {
 } from "@bufbuild/protobuf";
 import * as contract from "../index.ts";
 import * as terminal from "../terminal.ts";
-import { decodeMessage, encodeMessage, encodeParts } from "./index.ts";
+import { decodeMessage, encodeMessage, encodeParts, keepEncoding } from "./index.ts";
 
 const schemas: DescMessage[] = ([...Object.values(contract), ...Object.values(terminal)] as unknown[]).filter(
   (value): value is DescMessage =>
@@ -175,4 +175,15 @@ test("a map's key never reaches a prototype", () => {
   exact[at - 1]!--;
   exact[at - 3]!--;
   assert.throws(() => decodeMessage(contract.ListSandboxesRequestSchema, exact), /__proto__/);
+});
+
+test("a message whose encoding is kept is written as before, again and again", () => {
+  const enforced = create(contract.EnforcementSchema, {
+    tier: "container",
+    mechanisms: [{ name: "seccomp" }],
+  });
+  const exit = create(contract.ExitSchema, { code: 3, enforced });
+  const before = encodeMessage(contract.ExitSchema, exit).slice();
+  keepEncoding(enforced);
+  for (let turn = 0; turn < 2; turn++) assert.deepEqual(encodeMessage(contract.ExitSchema, exit), before);
 });

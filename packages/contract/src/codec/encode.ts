@@ -39,6 +39,14 @@ export function encodeMessage<D extends DescMessage>(desc: D, message: MessageIn
   return parts.length === 1 ? parts[0]! : Buffer.concat(parts);
 }
 
+/** Bytes of messages that will not change any more, once they have been written inside another one. */
+const kept = new WeakMap<object, Uint8Array | undefined>();
+
+/** Lets a message be written once and copied from then on, wherever it is part of another one. It must not change any more. */
+export function keepEncoding(message: object): void {
+  if (!kept.has(message)) kept.set(message, undefined);
+}
+
 function planOf(desc: DescMessage): WriteFields {
   const known = plans.get(desc);
   if (known !== undefined) return known;
@@ -185,7 +193,18 @@ function messageWriter(desc: DescMessage): WriteValue {
   const plan = planOf(desc);
   return (writer, value) => {
     const end = writer.length;
-    plan(writer, value as Fields);
+    if (kept.has(value as Fields)) writer.raw(keptBytes(plan, value as Fields));
+    else plan(writer, value as Fields);
     writer.varint(writer.length - end);
   };
+}
+
+function keptBytes(plan: WriteFields, message: Fields): Uint8Array {
+  const known = kept.get(message);
+  if (known !== undefined) return known;
+  const writer = new Writer();
+  plan(writer, message);
+  const bytes = Buffer.concat(writer.finish());
+  kept.set(message, bytes);
+  return bytes;
 }

@@ -7,6 +7,7 @@ import {
   MechanismSchema,
   MechanismState,
 } from "@caisson/contract";
+import { keepEncoding } from "@caisson/contract/codec";
 import type { Sealed } from "@caisson/contract/link";
 import type { StateChange, Store } from "@caisson/store";
 import { toLimits } from "../limits/index.ts";
@@ -76,6 +77,8 @@ export class EnforcementReports {
     const key = hash("sha256", JSON.stringify(json)).slice(0, 32);
     const known = this.#known.get(key);
     if (known) return { key, report: known, changes: [], stored: () => {} };
+    // It goes out with every exit.
+    keepEncoding(report);
     const stored = () => this.#known.set(key, report);
     return { key, report, changes: [{ put: kinds.enforcement, key, value: json }], stored };
   }
@@ -87,6 +90,7 @@ export class EnforcementReports {
     const json = this.#store.get<Parameters<typeof fromJson>[1]>(kinds.enforcement, key);
     if (json === undefined) return undefined;
     const report = fromJson(EnforcementSchema, json, { ignoreUnknownFields: true });
+    keepEncoding(report);
     this.#known.set(key, report);
     return report;
   }

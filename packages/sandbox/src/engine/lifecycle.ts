@@ -44,6 +44,7 @@ async function end(
     context.log("error", "a sandbox could not be killed", { sandbox: box.id, error: String(error) });
   }
   box.place?.release();
+  for (const proc of box.processes.values()) proc.settle?.();
   const { events, changes } = finishProcesses(box, box.running(), lostBecause(reason), actor);
   record.state = SandboxState.ENDED;
   record.endedAt = Date.now();

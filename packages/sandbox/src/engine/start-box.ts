@@ -89,7 +89,8 @@ export async function startBox(
     if (plan.secrets) await bringTrust(plan.secrets, guest);
     if (needsFiles) request.sealing?.(box);
     await becomeReady(context, box, plan, await sealed, { ...request, actor });
-    await starting;
+    // Whoever starts a command with the sandbox waits for the command's own record.
+    if (!request.sealing) await starting;
   } catch (error) {
     context.toolchains.forget();
     await endBox(context, box, "start_failed", messageOf(error), actor);

@@ -12,6 +12,9 @@ import { type LinkSettings, type OpenOptions, settingsOf } from "./options.ts";
 import { Processes } from "./processes.ts";
 import type { ProcessStream } from "./stream/process.ts";
 
+/** One for all processes: most are forgotten without anybody who would be told. */
+const isForgotten = new CaissonError("PROCESS_ENDED", "the process is forgotten");
+
 /**
  * Opens the link to a guest and keeps it open. Rejects with VERSION_MISMATCH when daemon and guest
  * do not fit together, with GUEST_LOST when nobody answers or the answer breaks the rules.
@@ -130,7 +133,7 @@ class LinkedGuest implements Guest {
   }
 
   forget(stream: number): void {
-    this.#processes.remove(stream, new CaissonError("PROCESS_ENDED", "the process is forgotten"));
+    this.#processes.remove(stream, isForgotten);
     this.#lifeline.connection?.tell({ case: "forget", value: { stream } });
   }
 

@@ -1,5 +1,6 @@
-import { closeSync, statSync } from "node:fs";
+import { closeSync, fdatasyncSync, statSync } from "node:fs";
 import type { EventQuery, NewEvent, StateChange, Store, StoredEvent, Verification } from "../store.ts";
+import { AheadFile, appliedKey } from "./ahead.ts";
 import { type Connection, openConnection } from "./connection.ts";
 import { corruptLog } from "./errors.ts";
 import { Feed } from "./feed.ts";
@@ -36,6 +37,7 @@ class SqliteStore implements Store {
   readonly #connection: Connection;
   readonly #log: EventLog;
   readonly #state: StateTable;
+  readonly #ahead: AheadFile;
   readonly #feed: Feed;
   readonly #writer: Writer;
   readonly #upkeep: Upkeep;
@@ -46,6 +48,7 @@ class SqliteStore implements Store {
     const { db, walFd } = this.#connection;
     this.#log = new EventLog(db);
     this.#state = new StateTable(db);
+    this.#ahead = this.#openAhead();
     this.#feed = new Feed(this.#log.tail.seq, (query) => this.read(query));
     this.#upkeep = new Upkeep({
       db,
@@ -57,10 +60,30 @@ class SqliteStore implements Store {
       walFd,
       log: this.#log,
       state: this.#state,
+      ahead: this.#ahead,
       published: (events) => this.#feed.publish(events),
       idle: (transactions) => this.#upkeep.idle(transactions),
       ...(options.sync ? { sync: options.sync } : {}),
     });
+  }
+
+  /** Brings in what an earlier daemon had no time for. */
+  #openAhead(): AheadFile {
+    const { db } = this.#connection;
+    const done = Number(this.#state.get(...appliedKey) ?? 0);
+    const { ahead, missing } = AheadFile.open(`${this.#file}-ahead`, done);
+    if (missing.length > 0) {
+      db.exec("BEGIN IMMEDIATE");
+      for (const { events, changes } of missing) {
+        for (const event of events) this.#log.append(event);
+        for (const change of changes) this.#state.apply(change);
+      }
+      this.#state.apply(ahead.appliedChange());
+      db.exec("COMMIT");
+      fdatasyncSync(this.#connection.walFd);
+    }
+    ahead.clear(0);
+    return ahead;
   }
 
   get head(): number {
@@ -80,10 +103,12 @@ class SqliteStore implements Store {
   }
 
   get<T>(kind: string, key: string): T | undefined {
+    this.#writer.settle();
     return this.#state.get(kind, key) as T | undefined;
   }
 
   scan<T>(kind: string, prefix = ""): Iterable<[string, T]> {
+    this.#writer.settle();
     return this.#state.scan(kind, prefix) as Iterable<[string, T]>;
   }
 
@@ -114,6 +139,7 @@ class SqliteStore implements Store {
     await this.#writer.close();
     this.#upkeep.stop();
     this.#feed.close();
+    this.#ahead.close();
     closeSync(this.#connection.walFd);
     this.#connection.db.close();
   }

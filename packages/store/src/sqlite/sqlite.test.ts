@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { CaissonError } from "@caisson/contract";
 import type { NewEvent, StoredEvent } from "../store.ts";
@@ -151,7 +152,7 @@ test("a failed sync ends acknowledging for good; reading goes on", async () => {
   await store.close();
 });
 
-test("what is flushed can be read by another connection at once", async () => {
+test("what is flushed can be read at once, and is on disk when its commit resolves", async () => {
   using place = scratch();
   const store = await openSqliteStore({ file: place.file });
   const committed = store.commit([event(1)], [{ put: "k", key: "a", value: 1 }]);
@@ -162,3 +163,49 @@ test("what is flushed can be read by another connection at once", async () => {
   assert.equal(store.head, 1);
   await store.close();
 });
+
+test("what is flushed is there after the daemon's death, once, whether its transaction was made or not", async () => {
+  using place = scratch();
+  using died = scratch();
+  const store = await openSqliteStore({ file: place.file });
+  await store.commit([event(1)], [{ put: "k", key: "a", value: 1 }]);
+  const committed = store.commit([event(2)], [{ put: "k", key: "a", value: 2 }]);
+  const removed = store.commit([], [{ remove: "k", key: "b" }]);
+  assert.equal(store.flush(), true);
+  const ahead = readFileSync(`${place.file}-ahead`);
+  assert.ok(ahead.length > 0);
+  copyLog(place.file, died.file);
+  const next = await openSqliteStore({ file: died.file });
+  assert.deepEqual([next.head, next.get("k", "a")], [2, 2]);
+  assert.ok((await next.verify(0)).intact);
+  await next.close();
+
+  await Promise.all([committed, removed]);
+  await store.commit([], [{ put: "k", key: "a", value: 3 }]);
+  // As if the daemon had died between the transaction and the emptying of the file.
+  copyLog(place.file, died.file);
+  writeFileSync(`${died.file}-ahead`, Buffer.concat([ahead, Buffer.from('{"number":')]));
+  const last = await openSqliteStore({ file: died.file });
+  assert.deepEqual([last.head, last.get("k", "a")], [2, 3]);
+  await last.close();
+  await store.close();
+});
+
+test("what was flushed before a reboot is not brought in: the database may have lost what came before", async () => {
+  using place = scratch();
+  const note = {
+    number: 1,
+    boot: "another",
+    commits: [{ events: [], changes: [{ kind: "k", key: "a", json: "1" }] }],
+  };
+  writeFileSync(`${place.file}-ahead`, `${JSON.stringify(note)}\n`);
+  const store = await openSqliteStore({ file: place.file });
+  assert.equal(store.get("k", "a"), undefined);
+  await store.close();
+  assert.equal(readFileSync(`${place.file}-ahead`, "utf8"), "");
+});
+
+function copyLog(from: string, to: string): void {
+  for (const suffix of ["", "-wal", "-ahead", "-boot"]) copyFileSync(`${from}${suffix}`, `${to}${suffix}`);
+  rmSync(`${to}-shm`, { force: true });
+}

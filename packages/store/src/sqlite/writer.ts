@@ -2,6 +2,7 @@ import { fdatasync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 import { CaissonError } from "@caisson/contract";
 import type { NewEvent, StateChange, StoredEvent } from "../store.ts";
+import type { AheadFile } from "./ahead.ts";
 import { isBusy, storageError } from "./errors.ts";
 import { type EventLog, type PreparedEvent, prepareEvent } from "./log.ts";
 import { type PreparedChange, prepareChange, type StateTable } from "./state.ts";
@@ -18,6 +19,8 @@ interface Commit {
   resolve(stored: StoredEvent[]): void;
   reject(error: unknown): void;
   stored: StoredEvent[];
+  /** It was flushed: it is in the file ahead of the database. */
+  noted: boolean;
 }
 
 export interface WriterOptions {
@@ -25,6 +28,7 @@ export interface WriterOptions {
   walFd: number;
   log: EventLog;
   state: StateTable;
+  ahead: AheadFile;
   /** Called when events are on disk, before their commits resolve. */
   published(events: StoredEvent[]): void;
   /** Called after each sync, when nothing else is waiting. */
@@ -42,6 +46,8 @@ export class Writer {
   #queue: Commit[] = [];
   #written: Commit[] = [];
   #scheduled = false;
+  /** Something in the queue was flushed. */
+  #noted = false;
   #soonTimer: NodeJS.Timeout | undefined;
   #syncing = false;
   #busySince = 0;
@@ -60,14 +66,31 @@ export class Writer {
       if (this.#failed) throw this.#failed;
       if (this.#closed) throw new CaissonError("UNAVAILABLE", "the log is closed");
       const prepared = { events: events.map(prepareEvent), changes: changes.map(prepareChange) };
-      this.#queue.push({ ...prepared, resolve, reject, stored: [] });
+      this.#queue.push({ ...prepared, resolve, reject, stored: [], noted: false });
       if (soon) this.#scheduleSoon();
       else this.#schedule();
     });
   }
 
   flush(): boolean {
-    return !this.#busySince && !this.#failed && this.#flush();
+    if (this.#busySince || this.#failed) return false;
+    const fresh = this.#queue.filter((commit) => !commit.noted);
+    if (fresh.length === 0) return true;
+    try {
+      this.#options.ahead.note(fresh.map(({ events, changes }) => ({ events, changes })));
+    } catch {
+      // The transaction says what is wrong with the disk.
+      return this.#flush();
+    }
+    for (const commit of fresh) commit.noted = true;
+    this.#noted = true;
+    this.#schedule();
+    return true;
+  }
+
+  /** Makes the transaction of what was flushed, for somebody who wants to read it. */
+  settle(): void {
+    if (this.#noted && !this.#busySince && !this.#failed) this.#flush();
   }
 
   /** Why commits are refused at the moment. */
@@ -105,11 +128,12 @@ export class Writer {
   #flush(): boolean {
     if (this.#queue.length === 0) return true;
     const batch = this.#queue;
-    const { db, log } = this.#options;
+    const { db, log, ahead } = this.#options;
     const tail = log.tail;
     try {
       db.exec("BEGIN IMMEDIATE");
       for (const commit of batch) this.#apply(commit);
+      if (this.#noted) this.#options.state.apply(ahead.appliedChange());
       db.exec("COMMIT");
     } catch (error) {
       if (db.isTransaction) db.exec("ROLLBACK");
@@ -117,6 +141,7 @@ export class Writer {
       if (isBusy(error) && this.#waitForLock()) return false;
       this.#queue = [];
       this.#busySince = 0;
+      this.#clearAhead(0);
       this.#refuse(batch, storageError(error));
       return false;
     }
@@ -125,8 +150,19 @@ export class Writer {
     this.#full = undefined;
     this.#transactions++;
     this.#written.push(...batch);
+    this.#clearAhead();
     this.#sync();
     return true;
+  }
+
+  /** Should it fail, the notes' numbers say that they are not to be applied again. */
+  #clearAhead(atBytes?: number): void {
+    this.#noted = false;
+    try {
+      this.#options.ahead.clear(atBytes);
+    } catch (error) {
+      this.#failed ??= storageError(error);
+    }
   }
 
   #apply(commit: Commit): void {

@@ -20,6 +20,8 @@ export class Proc {
   /** How often memory had been exhausted in the sandbox when it started. */
   oomBefore = 0;
   release: (() => void) | undefined;
+  /** Records an exit that was told and is not recorded yet; whatever is recorded later calls it first. */
+  settle: (() => void) | undefined;
   /** It could not be started, or not be recorded: nothing more is told of it. */
   dropped = false;
 

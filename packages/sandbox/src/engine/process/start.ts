@@ -25,7 +25,7 @@ export interface StartRequest {
 }
 
 /**
- * Starts a command; resolves when it runs and its record is on disk. The record is written while the
+ * Starts a command; resolves when it runs and its record is on disk, or it has exited. The record is written while the
  * guest starts it. A key is handed to the operating system first: a daemon that dies right after the
  * start must know of it, so that a repeated call does not run the command again.
  */
@@ -63,7 +63,8 @@ export async function startProcess(
     await started;
     const announcement = proc.announced();
     if (announcement.length > 0) void context.commitSurely(announcement, [proc.put()]);
-    await recorded;
+    // An exit is told at once, and says more than that there was a start.
+    await Promise.race([recorded, proc.exited.promise]);
     return proc;
   } catch (error) {
     // It may run although it could not be recorded; where it does not, there is nothing to end.
@@ -119,8 +120,18 @@ export function processExited(context: EngineContext, proc: Proc, exited: Exited
     return;
   }
   if (!proc.finish(exitRecord(proc, exited))) return;
+  if (proc.record.exit!.oomKilled) box.oomSeen++;
+  // Whoever waits for the exit is told first: the guest tells it again to the next daemon until it is on disk here.
+  proc.settle = () => {
+    proc.settle = undefined;
+    recordExit(context, proc);
+  };
+  setImmediate(() => proc.settle?.());
+}
+
+function recordExit(context: EngineContext, proc: Proc): void {
+  const { box } = proc;
   const exit = proc.record.exit!;
-  if (exit.oomKilled) box.oomSeen++;
   const drops = dropOldProcesses(box);
   const recorded = context.commitSurely(
     proc.announced({
@@ -137,7 +148,6 @@ export function processExited(context: EngineContext, proc: Proc, exited: Exited
     }),
     [proc.put(), { remove: kinds.stdin, key: proc.key }, ...drops.changes],
   );
-  // The guest tells it again to the next daemon until it is on disk here.
   void recorded.then(() => box.guest?.forget(proc.record.stream));
   if (box.record.runs === proc.id) void endRun(context, box, recorded);
   for (const old of drops.procs) void old.log.close();
@@ -146,8 +156,6 @@ export function processExited(context: EngineContext, proc: Proc, exited: Exited
 /** The guest is about to go: what it told must survive the daemon's death before that. */
 async function endRun(context: EngineContext, box: Box, recorded: Promise<void>): Promise<void> {
   await box.ready.promise.catch(() => {});
-  // Whoever waits for the exit is told first.
-  await new Promise((resolve) => setImmediate(resolve));
   if (!context.store.flush()) await recorded;
   await endBox(context, box, "run_finished", "", "daemon");
 }

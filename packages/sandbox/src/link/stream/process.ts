@@ -12,6 +12,8 @@ import type { StreamReceiver } from "./receiver.ts";
 
 /** Pieces that the sink may have at once. Those beyond are kept and joined here, so that it gets fewer and larger ones. */
 const maxWrites = 256;
+/** One for all processes: making an error takes longer than telling an exit. */
+const hasExited = new CaissonError("PROCESS_ENDED", "the process has exited");
 
 /**
  * A process's stream. It outlives connections: its output goes on where the sink stands, its input
@@ -117,7 +119,7 @@ export class ProcessStream implements StreamReceiver {
       throw new LinkViolation("two exits of one process");
     if (end < received || end > acked + windowBytes) throw new LinkViolation("an exit at a wrong position");
     this.#exit ??= exit;
-    this.input.fail(new CaissonError("PROCESS_ENDED", "the process has exited"));
+    this.input.fail(hasExited);
     this.#tellExit();
   }
 
