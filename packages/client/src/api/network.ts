@@ -58,9 +58,10 @@ export class BoxNetwork {
 
   /** In force when it returns, also for open connections: `cut` says how many it ended. */
   async update(change: NetworkChange, options: OnceOptions = {}): Promise<NetworkState & { cut: number }> {
+    const idempotencyKey = this.#caller.key(options);
     const request = {
       sandboxId: this.#sandboxId,
-      idempotencyKey: this.#caller.key(options),
+      idempotencyKey,
       clear: change.clear ?? false,
       mode: networkModeNumber(change.mode),
       allow: [...(change.allow ?? [])],
@@ -69,7 +70,9 @@ export class BoxNetwork {
       remove: [...(change.remove ?? [])],
       ...networkLimitsInit(change.limits),
     };
-    const answer = await this.#caller.unary((c) => c.NetworkService.method.updateNetwork, request, options);
+    const answer = await this.#caller.unary((c) => c.NetworkService.method.updateNetwork, request, options, {
+      key: idempotencyKey,
+    });
     return { ...stateFrom(answer), cut: answer.cut };
   }
 

@@ -71,6 +71,7 @@ export const rules = {
       "Run",
       "RunStream",
       "CloseSession",
+      "UpdateNetwork",
       "SignalProcess",
       "WriteFile",
       "MakeDirectory",

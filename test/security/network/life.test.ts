@@ -1,0 +1,171 @@
+// What holds while sandboxes live, rules change and daemons die.
+import assert from "node:assert/strict";
+import { it } from "node:test";
+import { connect } from "@caisson/client";
+import { eventually } from "../../support/eventually.ts";
+import { outside } from "../../support/network/world.ts";
+import { eachAccount, usual } from "./lab.ts";
+
+eachAccount("the door through time", (lab) => {
+  const reach = () => `curl -sS -m 10 http://allowed.test:${lab.world.httpPort}/`;
+
+  it("new rules hold at once, also for a connection that is open", async () => {
+    const box = await lab.make({ allow: usual });
+    const script = `s = socket.create_connection(("allowed.test", ${lab.world.tlsPort}))
+print("open", flush=True)
+s.settimeout(30)
+try: print("ended" if s.recv(1) == b"" else "data")
+except TimeoutError: print("still open")
+except OSError: print("cut")`;
+    const run = await box.exec(["/usr/bin/python3", "-c", `import socket\n${script}`]);
+    await eventually(
+      async () => (await box.network.get()).connections,
+      (count) => count === 1,
+    );
+    const { cut } = await box.network.update({ remove: ["allowed.test"] });
+    assert.equal(cut, 1);
+    const { stdout } = await run.result();
+    assert.match(stdout.text, /^open\n(cut|ended)\n$/);
+    assert.doesNotMatch(await lab.sh(reach(), box), /^reached/);
+    await box.network.update({ allow: ["allowed.test"] });
+    assert.match(await lab.sh(reach(), box), /^reached/);
+    await box.network.update({ deny: ["*.test"] });
+    assert.doesNotMatch(await lab.sh(reach(), box), /^reached/);
+    const changes = [];
+    for await (const event of lab.client.events.subscribe({
+      from: 0,
+      follow: false,
+      sandboxId: box.id,
+      types: ["network.changed"],
+    }))
+      changes.push(event.actor);
+    assert.equal(changes.length, 3);
+    await box.delete();
+  });
+
+  it("limits bound a sandbox's connections, and the refusals say so", async () => {
+    const box = await lab.make({ allow: usual, limits: { connections: 5, bytes: 100_000 } });
+    const printed = await lab.python(
+      `
+import time
+held = []
+for i in range(12):
+    try: held.append(socket.create_connection(("allowed.test", ${lab.world.httpPort}), timeout=5))
+    except OSError: pass
+time.sleep(1)
+alive = 0
+for s in held:
+    s.settimeout(0.2)
+    try:
+        if s.recv(1) != b"": alive += 1
+    except TimeoutError: alive += 1
+    except OSError: pass
+print("alive", alive)
+`,
+      box,
+    );
+    assert.equal(printed.trim(), "alive 5");
+    assert.ok((await lab.refusals("allowed.test", box)).includes("connections"));
+    await box.delete();
+  });
+
+  it("a thousand open connections leave the daemon responsive", async () => {
+    const box = await lab.make({ allow: usual, limits: { connectionsPerSecond: 2000 } });
+    await box.exec([
+      "/usr/bin/python3",
+      "-c",
+      `
+import socket, time, resource
+held = [socket.create_connection(("allowed.test", ${lab.world.httpPort}), timeout=30) for i in range(1000)]
+print("open", flush=True)
+time.sleep(60)
+`,
+    ]);
+    await eventually(
+      async () => (await box.network.get()).connections,
+      (count) => count === 1000,
+      { within: 60_000 },
+    );
+    const times: number[] = [];
+    for (let i = 0; i < 20; i++) {
+      const began = performance.now();
+      await lab.client.system.health();
+      times.push(performance.now() - began);
+    }
+    times.sort((a, b) => a - b);
+    // A guard against a daemon that is busy with its connections, not a measurement.
+    assert.ok(times[10]! < 1000, `a call took ${times[10]} ms`);
+    assert.match(await lab.sh(reach()), /^reached/);
+    await box.delete();
+  });
+
+  it("a daemon that is gone lets nothing through, and the next one holds the same rules", async () => {
+    const box = await lab.make({ allow: usual });
+    const script =
+      "i=0; while [ $i -lt 200 ]; do curl -sS -m 3 http://allowed.test:PORT/ >>/tmp/out 2>&1; i=$((i+1)); sleep 0.05; done";
+    await box.exec(["sh", "-c", script.replace("PORT", String(lab.world.httpPort))]);
+    await eventually(
+      () => lab.world.requests.length,
+      (count) => count > 0,
+    );
+    await lab.daemon.crash();
+    const left = lab.world.requests.length;
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    assert.ok(lab.world.requests.length <= left + 1, "something went out without a daemon");
+    await lab.daemon.restart();
+    await lab.client.close();
+    lab.client = await connect({ socket: lab.daemon.socket });
+    const again = await lab.client.sandboxes.get(box.id);
+    assert.match(await lab.sh(reach(), again), /^reached/);
+    assert.doesNotMatch(
+      await lab.sh(`curl -sS -m 10 http://denied.test:${lab.world.httpPort}/`, again),
+      /^reached/,
+    );
+    assert.deepEqual((await again.network.get()).network.allow, usual);
+    await again.delete();
+  });
+
+  it("every decision is an event with rule, name, address and bytes, and the chain of events holds", async () => {
+    const box = await lab.make({ allow: usual });
+    await lab.sh(reach(), box);
+    await lab.sh(`curl -sS -m 10 http://denied.test:${lab.world.httpPort}/`, box);
+    const seen = await eventually(
+      async () => {
+        const events = [];
+        for await (const { type, data } of lab.client.events.subscribe({
+          from: 0,
+          follow: false,
+          sandboxId: box.id,
+          types: ["network."],
+        }))
+          events.push({ type, data });
+        return events;
+      },
+      (events) =>
+        ["network.closed", "network.refused"].every((want) => events.some(({ type }) => type === want)),
+    );
+    const allowed = seen.find(({ type }) => type === "network.allowed")!.data;
+    assert.deepEqual(
+      [allowed.name, allowed.address, allowed.rule],
+      ["allowed.test", outside, "allowed.test"],
+    );
+    const refused = seen.find(({ type }) => type === "network.refused")!.data;
+    assert.deepEqual(
+      [refused.name, refused.rule, refused.add],
+      ["denied.test", "no rule", `denied.test:${lab.world.httpPort}`],
+    );
+    const closed = seen.find(({ type }) => type === "network.closed")!.data;
+    assert.ok((closed.received as number) > 0);
+    const decisions = await Array.fromAsync(box.network.decisions());
+    assert.deepEqual(
+      decisions.map(({ allowed, name }) => [name, allowed]),
+      [
+        ["denied.test", false],
+        ["allowed.test", true],
+      ],
+    );
+    assert.match(decisions[0]!.reason, /to allow it: caisson net set sb_[a-z0-9]+ --allow denied\.test:\d+$/);
+    assert.ok((await lab.client.events.verify()).intact);
+    await box.delete();
+  });
+});
