@@ -14,6 +14,7 @@ mod proto;
 #[allow(dead_code)]
 mod rules;
 mod sys;
+mod vm;
 mod wall;
 mod workspace;
 
@@ -30,6 +31,8 @@ fn main() -> ExitCode {
     match name.and_then(|name| name.to_str()) {
         Some("caisson") => return launcher::main(&args[1..]),
         Some("caisson-ctl") => return ctl::main(&args[1..]),
+        // What a kernel starts first.
+        Some("init") if std::process::id() == 1 => return vm::main(),
         _ => {}
     }
     let role = if args.len() > 1 { args.remove(1) } else { OsString::new() };

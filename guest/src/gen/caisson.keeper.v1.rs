@@ -8,7 +8,7 @@
 pub struct KeeperRequest {
     #[prost(uint32, tag = "1")]
     pub id: u32,
-    #[prost(oneof = "keeper_request::Request", tags = "2, 3, 4, 5, 6, 7, 8")]
+    #[prost(oneof = "keeper_request::Request", tags = "2, 3, 4, 5, 6, 7, 8, 9")]
     pub request: ::core::option::Option<keeper_request::Request>,
 }
 /// Nested message and enum types in `KeeperRequest`.
@@ -29,6 +29,8 @@ pub mod keeper_request {
         TreeSize(super::TreeSize),
         #[prost(message, tag = "8")]
         Identify(super::Identify),
+        #[prost(message, tag = "9")]
+        GiveToMonitor(super::GiveToMonitor),
     }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -39,7 +41,7 @@ pub struct KeeperReply {
     /// Set instead of a reply when it failed.
     #[prost(message, optional, tag = "2")]
     pub failure: ::core::option::Option<KeeperFailure>,
-    #[prost(oneof = "keeper_reply::Reply", tags = "3, 4, 5, 6, 7, 8, 9")]
+    #[prost(oneof = "keeper_reply::Reply", tags = "3, 4, 5, 6, 7, 8, 9, 10")]
     pub reply: ::core::option::Option<keeper_reply::Reply>,
 }
 /// Nested message and enum types in `KeeperReply`.
@@ -60,6 +62,8 @@ pub mod keeper_reply {
         Size(super::Size),
         #[prost(message, tag = "9")]
         Identity(super::Identity),
+        #[prost(message, tag = "10")]
+        Given(super::Given),
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -73,7 +77,7 @@ pub struct KeeperFailure {
     pub errno: u32,
 }
 /// Starts a sandbox's outer process with a listening socket that only the guest holds.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Launch {
     #[prost(string, tag = "1")]
     pub sandbox: ::prost::alloc::string::String,
@@ -99,6 +103,61 @@ pub struct Launch {
     /// A file that gets what the program prints (bounded), for when it fails.
     #[prost(string, tag = "9")]
     pub log: ::prost::alloc::string::String,
+    /// Descriptors that the program gets beside the socket; `{fd:NAME}` in an argument is the number of one.
+    #[prost(message, repeated, tag = "10")]
+    pub handed: ::prost::alloc::vec::Vec<Handed>,
+}
+/// Something that the keeper opens and a started program uses, however its own uid could not.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Handed {
+    #[prost(enumeration = "handed::Kind", tag = "1")]
+    pub kind: i32,
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub path: ::prost::alloc::string::String,
+}
+/// Nested message and enum types in `Handed`.
+pub mod handed {
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+    #[repr(i32)]
+    pub enum Kind {
+        Unspecified = 0,
+        /// A file, to be read.
+        Read = 1,
+        /// A file, to be read and written; it becomes the program's user's.
+        Update = 2,
+        /// A listening socket that only the daemon can connect to.
+        Listen = 3,
+        /// A copy of a file in memory that nobody can change any more, kept by the keeper and shared by all who get it.
+        SealedMemory = 4,
+    }
+    impl Kind {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Unspecified => "KIND_UNSPECIFIED",
+                Self::Read => "KIND_READ",
+                Self::Update => "KIND_UPDATE",
+                Self::Listen => "KIND_LISTEN",
+                Self::SealedMemory => "KIND_SEALED_MEMORY",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "KIND_UNSPECIFIED" => Some(Self::Unspecified),
+                "KIND_READ" => Some(Self::Read),
+                "KIND_UPDATE" => Some(Self::Update),
+                "KIND_LISTEN" => Some(Self::Listen),
+                "KIND_SEALED_MEMORY" => Some(Self::SealedMemory),
+                _ => None,
+            }
+        }
+    }
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Launched {
@@ -204,6 +263,19 @@ pub struct Size {
     pub bytes: u64,
     #[prost(uint64, tag = "2")]
     pub files: u64,
+}
+/// Gives a machine's monitor (QMP) a new file to write, by a name that it keeps until it is used.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GiveToMonitor {
+    #[prost(string, tag = "1")]
+    pub socket: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub path: ::prost::alloc::string::String,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Given {
 }
 /// What the keeper is: said once at the start.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

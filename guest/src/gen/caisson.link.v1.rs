@@ -120,6 +120,9 @@ pub mod host_hello {
         Host = 1,
         /// Hands in mounts before the wall is closed; refused afterwards.
         Broker = 2,
+        /// The first process of a virtual machine, around the guest: the descriptor that travels with this message, a
+        /// port to the outside, takes the place of connections to the socket. Without a descriptor: let go of the port.
+        Port = 3,
     }
     impl Role {
         /// String value of the enum field names used in the ProtoBuf definition.
@@ -131,6 +134,7 @@ pub mod host_hello {
                 Self::Unspecified => "ROLE_UNSPECIFIED",
                 Self::Host => "ROLE_HOST",
                 Self::Broker => "ROLE_BROKER",
+                Self::Port => "ROLE_PORT",
             }
         }
         /// Creates an enum from field names used in the ProtoBuf definition.
@@ -139,6 +143,7 @@ pub mod host_hello {
                 "ROLE_UNSPECIFIED" => Some(Self::Unspecified),
                 "ROLE_HOST" => Some(Self::Host),
                 "ROLE_BROKER" => Some(Self::Broker),
+                "ROLE_PORT" => Some(Self::Port),
                 _ => None,
             }
         }

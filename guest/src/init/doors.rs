@@ -8,7 +8,7 @@ use std::{
 };
 
 use rustix::{
-    io::{Errno, write},
+    io::{Errno, read, write},
     net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SocketFlags, accept_with, recvmsg},
 };
 
@@ -39,6 +39,8 @@ pub struct Newcomer {
     /// Descriptors that came along and are not yet spoken for.
     descriptors: Vec<OwnedFd>,
     is_broker: bool,
+    /// Not a socket but a port of a virtual machine, which carries no descriptors.
+    is_port: bool,
     pub until: Instant,
 }
 
@@ -48,20 +50,25 @@ impl Guest {
             if self.newcomers.len() >= MAX_NEWCOMERS {
                 self.newcomers.remove(0);
             }
-            self.last_connection = self.last_connection.wrapping_add(1);
-            let number = self.last_connection;
-            if self.poller.add(&fd, Token::Connection(number), EventFlags::IN).is_ok() {
-                self.newcomers.push(Newcomer {
-                    number,
-                    fd,
-                    decoder: Decoder::default(),
-                    descriptors: Vec::new(),
-                    is_broker: false,
-                    until: Instant::now() + PATIENCE,
-                });
-                // What it has to say has usually come with it.
-                self.on_newcomer(number);
-            }
+            self.let_in(fd, false);
+        }
+    }
+
+    fn let_in(&mut self, fd: OwnedFd, is_port: bool) {
+        self.last_connection = self.last_connection.wrapping_add(1);
+        let number = self.last_connection;
+        if self.poller.add(&fd, Token::Connection(number), EventFlags::IN).is_ok() {
+            self.newcomers.push(Newcomer {
+                number,
+                fd,
+                decoder: Decoder::default(),
+                descriptors: Vec::new(),
+                is_broker: false,
+                is_port,
+                until: Instant::now() + PATIENCE,
+            });
+            // What it has to say has usually come with it.
+            self.on_newcomer(number);
         }
     }
 
@@ -88,6 +95,7 @@ impl Guest {
                 Some(host_control::Message::Hello(hello)) if !newcomer.is_broker => {
                     match self.welcome(&mut newcomer, message.id, &hello) {
                         Ok(Role::Broker) => {}
+                        Ok(Role::Port) => return self.change_port(newcomer, message.id),
                         Ok(_) => return self.become_link(newcomer, message.id, &hello),
                         Err(failure) => return newcomer.answer(message.id, Err(failure)),
                     }
@@ -119,6 +127,8 @@ impl Guest {
         }
         match hello.role() {
             Role::Host => Ok(Role::Host),
+            Role::Port if !newcomer.is_port => Ok(Role::Port),
+            Role::Port => Err(failure("INVALID_INPUT", "hello: a port cannot hand over another")),
             Role::Broker if self.wall.is_closed() => {
                 Err(failure("FORBIDDEN", "the wall is closed: nothing can be handed in any more"))
             }
@@ -128,6 +138,18 @@ impl Guest {
                 Ok(Role::Broker)
             }
             Role::Unspecified => Err(failure("INVALID_INPUT", "hello: role")),
+        }
+    }
+
+    /// Whoever stands around the guest takes the port back, or hands over one on which the daemon has just come.
+    fn change_port(&mut self, mut newcomer: Newcomer, id: u32) {
+        self.cut();
+        self.newcomers.retain(|other| !other.is_port);
+        let port = newcomer.descriptors.pop();
+        newcomer.answer(id, Ok(guest_control::Message::Done(Done {})));
+        drop(newcomer);
+        if let Some(port) = port {
+            self.let_in(port, true);
         }
     }
 
@@ -164,6 +186,11 @@ impl Guest {
 impl Newcomer {
     /// Reads bytes and the descriptors that travel with them.
     fn receive(&mut self) -> Result<usize, Errno> {
+        if self.is_port {
+            let count = read(&self.fd, self.decoder.space())?;
+            self.decoder.filled(count);
+            return Ok(count);
+        }
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_MOUNTS))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut bytes = [IoSliceMut::new(self.decoder.space())];

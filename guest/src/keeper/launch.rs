@@ -18,7 +18,12 @@ use rustix::{
     thread::{Gid, Uid, set_thread_groups, set_thread_res_gid, set_thread_res_uid},
 };
 
-use super::{failure::Failure, privilege::is_host_root, process, reach, socket};
+use super::{
+    failure::Failure,
+    handed::{self, Memories},
+    privilege::is_host_root,
+    process, reach, socket,
+};
 use crate::{
     proto::keeper::Launch,
     sys::{
@@ -31,6 +36,8 @@ use crate::{
 /// Numbers of descriptors in the started process, beside 0–2.
 const LISTENING: RawFd = 3;
 const STATUS: RawFd = 4;
+/// The first of those that are handed over.
+const HANDED: RawFd = 5;
 
 /// A process that was forked and has not become its program yet.
 pub struct Starting {
@@ -42,7 +49,7 @@ pub struct Starting {
     pub socket: String,
 }
 
-pub fn begin(launch: Launch) -> Result<Starting, Failure> {
+pub fn begin(launch: Launch, memories: &mut Memories) -> Result<Starting, Failure> {
     if launch.argv.is_empty() || launch.sandbox.is_empty() {
         return Err(Failure::new("INVALID_INPUT", "a launch needs a program and a sandbox"));
     }
@@ -63,9 +70,11 @@ pub fn begin(launch: Launch) -> Result<Starting, Failure> {
         Mode::from_raw_mode(0o600),
     )
     .map_err(failed("opening the launch log"))?;
+    let owner = (launch.uid != 0).then_some((launch.uid, launch.gid));
+    let handed = handed::open_all(&launch.handed, memories, owner)?;
     let listening = socket::listening(Path::new(&launch.socket)).map_err(failed("making the sandbox's socket"))?;
 
-    let stdio = Descriptors { null, log, listening, status: status_write };
+    let stdio = Descriptors { null, log, listening, status: status_write, handed };
     match fork() {
         Err(errno) => {
             let _ = unlink(&launch.socket);
@@ -100,6 +109,7 @@ struct Descriptors {
     log: OwnedFd,
     listening: OwnedFd,
     status: OwnedFd,
+    handed: Vec<OwnedFd>,
 }
 
 /// Everything the child needs, prepared before the fork.
@@ -116,7 +126,11 @@ struct Plan {
 impl Plan {
     fn new(launch: &Launch) -> Result<Self, Failure> {
         let guest = if launch.uid == 0 { launch.guest.clone() } else { reach::guest_path()? };
-        let fill = |word: &String| word.replace("{socket}", &LISTENING.to_string()).replace("{guest}", &guest);
+        let fill = |word: &String| {
+            let word = word.replace("{socket}", &LISTENING.to_string()).replace("{guest}", &guest);
+            let numbered = launch.handed.iter().zip(HANDED..);
+            numbered.fold(word, |word, (it, fd)| word.replace(&format!("{{fd:{}}}", it.name), &fd.to_string()))
+        };
         let text = |word: String| CString::new(word).map_err(|_| Failure::new("INVALID_INPUT", "a NUL in an argument"));
         Ok(Self {
             argv: launch.argv.iter().map(fill).map(text).collect::<Result<_, _>>()?,
@@ -205,21 +219,26 @@ fn join_cgroup(file: &str) -> Result<(), Errno> {
     write(&procs, b"0").map(drop)
 }
 
-/// Only 0–2, the listening socket and the status report remain; the latter, which is returned, closes
-/// itself when the program starts.
+/// Only 0–2, the listening socket, what is handed over and the status report remain; the latter, which is returned,
+/// closes itself when the program starts.
 fn arrange(descriptors: &Descriptors) -> Result<OwnedFd, Errno> {
     // First all out of the way, so that no number is overwritten while it is still needed.
-    let aside = |fd: &OwnedFd| fcntl_dupfd_cloexec(fd, 16);
+    let aside = |fd: &OwnedFd| fcntl_dupfd_cloexec(fd, HANDED + 32);
     let null = aside(&descriptors.null)?;
     let log = aside(&descriptors.log)?;
     let listening = aside(&descriptors.listening)?;
     let status = aside(&descriptors.status)?;
+    let handed = descriptors.handed.iter().map(aside).collect::<Result<Vec<_>, _>>()?;
     place_descriptor(&null, 0)?;
     place_descriptor(&log, 1)?;
     place_descriptor(&log, 2)?;
     place_descriptor(&listening, LISTENING)?;
     let placed = place_closing(&status, STATUS)?;
-    drop((null, log, listening, status));
-    close_range(STATUS as u32 + 1, u32::MAX)?;
+    for (fd, number) in handed.iter().zip(HANDED..) {
+        place_descriptor(fd, number)?;
+    }
+    let first_free = HANDED as u32 + handed.len() as u32;
+    drop((null, log, listening, status, handed));
+    close_range(first_free, u32::MAX)?;
     Ok(placed)
 }

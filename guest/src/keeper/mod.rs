@@ -4,14 +4,16 @@
 mod attach;
 mod events;
 mod failure;
+mod handed;
 mod identify;
 mod launch;
+mod monitor;
 mod mounts;
 mod privilege;
 mod process;
 mod reach;
 mod serve;
-mod socket;
+pub mod socket;
 mod sources;
 mod tree;
 mod watch;

@@ -19,8 +19,10 @@ use super::{
     attach::attach,
     events::Events,
     failure::Failure,
+    handed::Memories,
     identify::identify,
     launch::{self, Starting},
+    monitor::give_to_monitor,
     privilege::is_host_root,
     tree::{remove_tree, tree_size},
     watch::Watched,
@@ -60,6 +62,7 @@ pub struct Keeper {
     sandboxes: HashMap<String, Watched>,
     /// Takes the next mounts that are to be handed in.
     standby: Option<Standby>,
+    memories: Memories,
 }
 
 impl Keeper {
@@ -69,7 +72,14 @@ impl Keeper {
         is_host_root();
         let mut events = Events::new()?;
         events.add(Waiting::Requests, EventFlags::IN)?;
-        Ok(Self { events, inbox: Inbox::default(), outbox: Vec::new(), sandboxes: HashMap::new(), standby: None })
+        Ok(Self {
+            events,
+            inbox: Inbox::default(),
+            outbox: Vec::new(),
+            sandboxes: HashMap::new(),
+            standby: None,
+            memories: Memories::default(),
+        })
     }
 
     /// Until the daemon closes its end; the sandboxes live on.
@@ -129,6 +139,7 @@ impl Keeper {
             Some(Request::RemoveTree(request)) => self.work(id, || remove_tree(&request.path)),
             Some(Request::TreeSize(request)) => self.work(id, || tree_size(&request.path)),
             Some(Request::Identify(_)) => self.work(id, identify),
+            Some(Request::GiveToMonitor(request)) => self.work(id, || give_to_monitor(&request)),
         }
     }
 
@@ -136,7 +147,7 @@ impl Keeper {
         if self.sandboxes.contains_key(&launch.sandbox) {
             return self.fail(id, Failure::new("INVALID_INPUT", "a sandbox of that name is running"));
         }
-        match launch::begin(launch) {
+        match launch::begin(launch, &mut self.memories) {
             Err(failure) => self.fail(id, failure),
             Ok(starting) => self.events.add(Waiting::Starting(id, starting), EventFlags::IN),
         }

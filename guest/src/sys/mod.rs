@@ -4,6 +4,7 @@ pub mod board;
 pub mod command;
 pub mod descriptors;
 pub mod detach;
+pub mod entropy;
 pub mod landlock;
 pub mod launching;
 pub mod memory;
@@ -21,6 +22,7 @@ pub mod signals;
 #[cfg(test)]
 pub mod testing;
 pub mod unshare;
+pub mod vsock;
 pub mod worker;
 
 /// The result of a raw system call that reports failure as -1 and errno.

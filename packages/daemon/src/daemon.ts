@@ -106,6 +106,10 @@ export async function startDaemon(renew: () => void = () => {}): Promise<Daemon>
     ownPorts: () => listening.map((url) => Number(new URL(url).port)),
     surroundings: { path: process.env.PATH ?? "", home: process.env.HOME ?? homedir() },
     pool: { min: config.number("pool.min"), max: config.number("pool.max") },
+    microvm: {
+      store: config.text("microvm.store"),
+      memoryBytes: config.number("microvm.memory_mb") * 1024 * 1024,
+    },
     log,
   });
   const metrics = daemonMetrics(store);

@@ -75,6 +75,17 @@ export const settings = {
     range: [0, 256],
     about: "Sandboxes kept warm at most; 0 switches the pool off.",
   },
+  "microvm.memory_mb": {
+    kind: "number",
+    default: 1024,
+    range: [256, 65_536],
+    about: "Memory of each microVM, in MiB; a limit above it has no effect there.",
+  },
+  "microvm.store": {
+    kind: "text",
+    default: "",
+    about: "Directory for the images and templates of microVMs; empty: in the data directory.",
+  },
   "admission.sandboxes": {
     kind: "number",
     default: 512,

@@ -21,6 +21,8 @@ export interface LaunchSpec {
   cgroups: string[];
   /** What of the host shows beside the image; only for drivers that have `binds` and not `mounts`. */
   shown?: Shown;
+  /** A saved machine to go on from, for drivers that have `memory`. It may be sealed already. */
+  machine?: string;
 }
 
 /** Parts of the host that a sandbox shows from its launch on, read-only, at their own paths. */
@@ -80,6 +82,11 @@ export interface Launched {
   attach(sources: MountSource[]): Promise<Attachment[]>;
   /** What the driver itself enforces: namespaces, root, network, by what means. */
   mechanisms(): Mechanism[];
+  /** Stops everything inside until `resume`, with `pause`. */
+  pause?(): Promise<void>;
+  resume?(): Promise<void>;
+  /** Saves the whole machine, which is paused, into a new file, with `memory`. */
+  saveMachine?(file: string): Promise<void>;
 }
 
 export interface MountSource {

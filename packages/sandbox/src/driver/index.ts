@@ -1,6 +1,7 @@
 import type { Keeper } from "../keeper/index.ts";
 import { BubblewrapDriver } from "./bubblewrap/driver.ts";
 import type { Driver } from "./driver.ts";
+import { QemuDriver } from "./qemu/driver.ts";
 
 export { chooseDriver, type DriverWish } from "./choose.ts";
 export {
@@ -16,7 +17,24 @@ export {
   type Shown,
 } from "./driver.ts";
 
+export interface DriverOptions {
+  keeper: Keeper;
+  /** The guest binary on the host. */
+  guest: string;
+  microvm: MicrovmOptions;
+}
+
+export interface MicrovmOptions {
+  /** A directory of the daemon's alone, for images and templates. */
+  store: string;
+  /** Of each machine. */
+  memoryBytes?: number;
+  /** Told while something takes long. */
+  progress?: (words: string) => void;
+}
+
 /** Every driver there is, the fastest of each tier first. */
-export function allDrivers(options: { keeper: Keeper; guest: string }): Driver[] {
-  return [new BubblewrapDriver(options)];
+export function allDrivers(options: DriverOptions): Driver[] {
+  const { keeper, guest, microvm } = options;
+  return [new BubblewrapDriver({ keeper, guest }), new QemuDriver({ keeper, guest, ...microvm })];
 }

@@ -29,6 +29,8 @@ export interface SandboxesOptions {
   surroundings?: Surroundings;
   /** Sandboxes kept warm at least and at most. */
   pool?: { min: number; max: number };
+  /** Where microVMs' images and templates are (default: in the data directory), and how much memory each has. */
+  microvm?: { store?: string; memoryBytes?: number };
   log?: Log;
 }
 
@@ -38,7 +40,12 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Engine> 
   // The keeper follows no link: what it is asked for lies below the real path.
   const home = realpathSync(options.home);
   const keeper = new Keeper({ guest });
-  const drivers = allDrivers({ keeper, guest });
+  const microvm = {
+    store: options.microvm?.store || `${home}/microvm`,
+    ...(options.microvm?.memoryBytes ? { memoryBytes: options.microvm.memoryBytes } : {}),
+    progress: (words: string) => log("info", words),
+  };
+  const drivers = allDrivers({ keeper, guest, microvm });
   // Daemons of several data directories keep out of each other's groups.
   const found = findCgroups(hash("sha256", home).slice(0, 12));
   const { cgroups } = found;

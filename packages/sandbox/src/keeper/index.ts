@@ -1,6 +1,7 @@
 export { connectSocket } from "./connect.ts";
 export {
   type AttachInit,
+  firstHandedDescriptor,
   Keeper,
   type Kept,
   type LaunchInit,

@@ -38,6 +38,9 @@ interface Known {
 
 type Value<Case extends Reply["case"]> = Extract<Reply, { case: Case }>["value"];
 
+/** Of what is handed to a started program: the number of the first, in the program; the others follow. */
+export const firstHandedDescriptor = 5;
+
 /** A keeper that does not live this long was not of use. */
 const healthyAfterMs = 5000;
 const maxRestartWaitMs = 5000;
@@ -115,6 +118,15 @@ export class Keeper {
 
   async treeSize(path: string): Promise<{ bytes: bigint; files: bigint }> {
     return await this.#askAgain({ case: "treeSize", value: { path: await realName(path) } }, "size");
+  }
+
+  /** Gives a machine's monitor a new file to write; the monitor keeps it by that name. */
+  async giveToMonitor(socket: string, name: string, path: string): Promise<void> {
+    try {
+      await this.#ask({ case: "giveToMonitor", value: { socket, name, path } }, "given");
+    } catch (thrown) {
+      throw thrown instanceof KeeperDied ? unavailable(thrown) : thrown;
+    }
   }
 
   /** What the keeper may do on this machine. A good answer is remembered, a bad one may have been mended. */

@@ -2,15 +2,15 @@
 // @generated from file caisson/keeper/v1/keeper.proto (package caisson.keeper.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Message } from "@bufbuild/protobuf";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file caisson/keeper/v1/keeper.proto.
  */
 export const file_caisson_keeper_v1_keeper: GenFile = /*@__PURE__*/
-  fileDesc("Ch5jYWlzc29uL2tlZXBlci92MS9rZWVwZXIucHJvdG8SEWNhaXNzb24ua2VlcGVyLnYxIu0CCg1LZWVwZXJSZXF1ZXN0EgoKAmlkGAEgASgNEisKBmxhdW5jaBgCIAEoCzIZLmNhaXNzb24ua2VlcGVyLnYxLkxhdW5jaEgAEisKBmF0dGFjaBgDIAEoCzIZLmNhaXNzb24ua2VlcGVyLnYxLkF0dGFjaEgAEikKBWFkb3B0GAQgASgLMhguY2Fpc3Nvbi5rZWVwZXIudjEuQWRvcHRIABInCgRraWxsGAUgASgLMhcuY2Fpc3Nvbi5rZWVwZXIudjEuS2lsbEgAEjQKC3JlbW92ZV90cmVlGAYgASgLMh0uY2Fpc3Nvbi5rZWVwZXIudjEuUmVtb3ZlVHJlZUgAEjAKCXRyZWVfc2l6ZRgHIAEoCzIbLmNhaXNzb24ua2VlcGVyLnYxLlRyZWVTaXplSAASLwoIaWRlbnRpZnkYCCABKAsyGy5jYWlzc29uLmtlZXBlci52MS5JZGVudGlmeUgAQgkKB3JlcXVlc3QimgMKC0tlZXBlclJlcGx5EgoKAmlkGAEgASgNEjEKB2ZhaWx1cmUYAiABKAsyIC5jYWlzc29uLmtlZXBlci52MS5LZWVwZXJGYWlsdXJlEi8KCGxhdW5jaGVkGAMgASgLMhsuY2Fpc3Nvbi5rZWVwZXIudjEuTGF1bmNoZWRIABIvCghhdHRhY2hlZBgEIAEoCzIbLmNhaXNzb24ua2VlcGVyLnYxLkF0dGFjaGVkSAASLQoHYWRvcHRlZBgFIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLkFkb3B0ZWRIABIpCgVlbmRlZBgGIAEoCzIYLmNhaXNzb24ua2VlcGVyLnYxLkVuZGVkSAASLQoHcmVtb3ZlZBgHIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLlJlbW92ZWRIABInCgRzaXplGAggASgLMhcuY2Fpc3Nvbi5rZWVwZXIudjEuU2l6ZUgAEi8KCGlkZW50aXR5GAkgASgLMhsuY2Fpc3Nvbi5rZWVwZXIudjEuSWRlbnRpdHlIAEIHCgVyZXBseSI9Cg1LZWVwZXJGYWlsdXJlEgwKBGNvZGUYASABKAkSDwoHbWVzc2FnZRgCIAEoCRINCgVlcnJubxgDIAEoDSKLAQoGTGF1bmNoEg8KB3NhbmRib3gYASABKAkSDAoEYXJndhgCIAMoCRILCgNlbnYYAyADKAkSDgoGc29ja2V0GAQgASgJEgsKA3VpZBgFIAEoDRILCgNnaWQYBiABKA0SDwoHY2dyb3VwcxgHIAMoCRINCgVndWVzdBgIIAEoCRILCgNsb2cYCSABKAkiKwoITGF1bmNoZWQSCwoDcGlkGAEgASgNEhIKCnN0YXJ0X3RpbWUYAiABKAQiXgoGQXR0YWNoEg4KBnNvY2tldBgBIAEoCRIqCgdzb3VyY2VzGAIgAygLMhkuY2Fpc3Nvbi5rZWVwZXIudjEuU291cmNlEgsKA3VpZBgDIAEoDRILCgNnaWQYBCABKA0iUwoGU291cmNlEgwKBHBhdGgYASABKAkSEQoJcmVhZF9vbmx5GAIgASgIEhEKCW1hcF9vd25lchgDIAEoCBIVCg1yZWZ1c2VfbmVzdGVkGAQgASgIIj4KCEF0dGFjaGVkEjIKC2F0dGFjaG1lbnRzGAEgAygLMh0uY2Fpc3Nvbi5rZWVwZXIudjEuQXR0YWNobWVudCI8CgpBdHRhY2htZW50Eg4KBmRldmljZRgBIAEoBBINCgVpbm9kZRgCIAEoBBIPCgdpc19maWxlGAMgASgIIjkKBUFkb3B0Eg8KB3NhbmRib3gYASABKAkSCwoDcGlkGAIgASgNEhIKCnN0YXJ0X3RpbWUYAyABKAQiGAoHQWRvcHRlZBINCgVhbGl2ZRgBIAEoCCIXCgRLaWxsEg8KB3NhbmRib3gYASABKAkiNgoFRW5kZWQSDwoHc2FuZGJveBgBIAEoCRIMCgRjb2RlGAIgASgFEg4KBnNpZ25hbBgDIAEoDSIaCgpSZW1vdmVUcmVlEgwKBHBhdGgYASABKAkiGAoHUmVtb3ZlZBINCgVieXRlcxgBIAEoBCIYCghUcmVlU2l6ZRIMCgRwYXRoGAEgASgJIiQKBFNpemUSDQoFYnl0ZXMYASABKAQSDQoFZmlsZXMYAiABKAQiCgoISWRlbnRpZnkijQEKCElkZW50aXR5Eg0KBWJ1aWxkGAEgASgJEgsKA3VpZBgCIAEoDRIWCg5jYW5fY2hhbmdlX3VpZBgDIAEoCBIUCgxsYW5kbG9ja19hYmkYBCABKA0SFwoPdXNlcl9uYW1lc3BhY2VzGAUgASgIEh4KFnVzZXJfbmFtZXNwYWNlc19yZWFzb24YBiABKAliBnByb3RvMw");
+  fileDesc("Ch5jYWlzc29uL2tlZXBlci92MS9rZWVwZXIucHJvdG8SEWNhaXNzb24ua2VlcGVyLnYxIqoDCg1LZWVwZXJSZXF1ZXN0EgoKAmlkGAEgASgNEisKBmxhdW5jaBgCIAEoCzIZLmNhaXNzb24ua2VlcGVyLnYxLkxhdW5jaEgAEisKBmF0dGFjaBgDIAEoCzIZLmNhaXNzb24ua2VlcGVyLnYxLkF0dGFjaEgAEikKBWFkb3B0GAQgASgLMhguY2Fpc3Nvbi5rZWVwZXIudjEuQWRvcHRIABInCgRraWxsGAUgASgLMhcuY2Fpc3Nvbi5rZWVwZXIudjEuS2lsbEgAEjQKC3JlbW92ZV90cmVlGAYgASgLMh0uY2Fpc3Nvbi5rZWVwZXIudjEuUmVtb3ZlVHJlZUgAEjAKCXRyZWVfc2l6ZRgHIAEoCzIbLmNhaXNzb24ua2VlcGVyLnYxLlRyZWVTaXplSAASLwoIaWRlbnRpZnkYCCABKAsyGy5jYWlzc29uLmtlZXBlci52MS5JZGVudGlmeUgAEjsKD2dpdmVfdG9fbW9uaXRvchgJIAEoCzIgLmNhaXNzb24ua2VlcGVyLnYxLkdpdmVUb01vbml0b3JIAEIJCgdyZXF1ZXN0IsUDCgtLZWVwZXJSZXBseRIKCgJpZBgBIAEoDRIxCgdmYWlsdXJlGAIgASgLMiAuY2Fpc3Nvbi5rZWVwZXIudjEuS2VlcGVyRmFpbHVyZRIvCghsYXVuY2hlZBgDIAEoCzIbLmNhaXNzb24ua2VlcGVyLnYxLkxhdW5jaGVkSAASLwoIYXR0YWNoZWQYBCABKAsyGy5jYWlzc29uLmtlZXBlci52MS5BdHRhY2hlZEgAEi0KB2Fkb3B0ZWQYBSABKAsyGi5jYWlzc29uLmtlZXBlci52MS5BZG9wdGVkSAASKQoFZW5kZWQYBiABKAsyGC5jYWlzc29uLmtlZXBlci52MS5FbmRlZEgAEi0KB3JlbW92ZWQYByABKAsyGi5jYWlzc29uLmtlZXBlci52MS5SZW1vdmVkSAASJwoEc2l6ZRgIIAEoCzIXLmNhaXNzb24ua2VlcGVyLnYxLlNpemVIABIvCghpZGVudGl0eRgJIAEoCzIbLmNhaXNzb24ua2VlcGVyLnYxLklkZW50aXR5SAASKQoFZ2l2ZW4YCiABKAsyGC5jYWlzc29uLmtlZXBlci52MS5HaXZlbkgAQgcKBXJlcGx5Ij0KDUtlZXBlckZhaWx1cmUSDAoEY29kZRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEg0KBWVycm5vGAMgASgNIrYBCgZMYXVuY2gSDwoHc2FuZGJveBgBIAEoCRIMCgRhcmd2GAIgAygJEgsKA2VudhgDIAMoCRIOCgZzb2NrZXQYBCABKAkSCwoDdWlkGAUgASgNEgsKA2dpZBgGIAEoDRIPCgdjZ3JvdXBzGAcgAygJEg0KBWd1ZXN0GAggASgJEgsKA2xvZxgJIAEoCRIpCgZoYW5kZWQYCiADKAsyGS5jYWlzc29uLmtlZXBlci52MS5IYW5kZWQiuQEKBkhhbmRlZBIsCgRraW5kGAEgASgOMh4uY2Fpc3Nvbi5rZWVwZXIudjEuSGFuZGVkLktpbmQSDAoEbmFtZRgCIAEoCRIMCgRwYXRoGAMgASgJImUKBEtpbmQSFAoQS0lORF9VTlNQRUNJRklFRBAAEg0KCUtJTkRfUkVBRBABEg8KC0tJTkRfVVBEQVRFEAISDwoLS0lORF9MSVNURU4QAxIWChJLSU5EX1NFQUxFRF9NRU1PUlkQBCIrCghMYXVuY2hlZBILCgNwaWQYASABKA0SEgoKc3RhcnRfdGltZRgCIAEoBCJeCgZBdHRhY2gSDgoGc29ja2V0GAEgASgJEioKB3NvdXJjZXMYAiADKAsyGS5jYWlzc29uLmtlZXBlci52MS5Tb3VyY2USCwoDdWlkGAMgASgNEgsKA2dpZBgEIAEoDSJTCgZTb3VyY2USDAoEcGF0aBgBIAEoCRIRCglyZWFkX29ubHkYAiABKAgSEQoJbWFwX293bmVyGAMgASgIEhUKDXJlZnVzZV9uZXN0ZWQYBCABKAgiPgoIQXR0YWNoZWQSMgoLYXR0YWNobWVudHMYASADKAsyHS5jYWlzc29uLmtlZXBlci52MS5BdHRhY2htZW50IjwKCkF0dGFjaG1lbnQSDgoGZGV2aWNlGAEgASgEEg0KBWlub2RlGAIgASgEEg8KB2lzX2ZpbGUYAyABKAgiOQoFQWRvcHQSDwoHc2FuZGJveBgBIAEoCRILCgNwaWQYAiABKA0SEgoKc3RhcnRfdGltZRgDIAEoBCIYCgdBZG9wdGVkEg0KBWFsaXZlGAEgASgIIhcKBEtpbGwSDwoHc2FuZGJveBgBIAEoCSI2CgVFbmRlZBIPCgdzYW5kYm94GAEgASgJEgwKBGNvZGUYAiABKAUSDgoGc2lnbmFsGAMgASgNIhoKClJlbW92ZVRyZWUSDAoEcGF0aBgBIAEoCSIYCgdSZW1vdmVkEg0KBWJ5dGVzGAEgASgEIhgKCFRyZWVTaXplEgwKBHBhdGgYASABKAkiJAoEU2l6ZRINCgVieXRlcxgBIAEoBBINCgVmaWxlcxgCIAEoBCI7Cg1HaXZlVG9Nb25pdG9yEg4KBnNvY2tldBgBIAEoCRIMCgRuYW1lGAIgASgJEgwKBHBhdGgYAyABKAkiBwoFR2l2ZW4iCgoISWRlbnRpZnkijQEKCElkZW50aXR5Eg0KBWJ1aWxkGAEgASgJEgsKA3VpZBgCIAEoDRIWCg5jYW5fY2hhbmdlX3VpZBgDIAEoCBIUCgxsYW5kbG9ja19hYmkYBCABKA0SFwoPdXNlcl9uYW1lc3BhY2VzGAUgASgIEh4KFnVzZXJfbmFtZXNwYWNlc19yZWFzb24YBiABKAliBnByb3RvMw");
 
 /**
  * @generated from message caisson.keeper.v1.KeeperRequest
@@ -66,6 +66,12 @@ export type KeeperRequest = Message<"caisson.keeper.v1.KeeperRequest"> & {
      */
     value: Identify;
     case: "identify";
+  } | {
+    /**
+     * @generated from field: caisson.keeper.v1.GiveToMonitor give_to_monitor = 9;
+     */
+    value: GiveToMonitor;
+    case: "giveToMonitor";
   } | { case: undefined; value?: undefined };
 };
 
@@ -139,6 +145,12 @@ export type KeeperReply = Message<"caisson.keeper.v1.KeeperReply"> & {
      */
     value: Identity;
     case: "identity";
+  } | {
+    /**
+     * @generated from field: caisson.keeper.v1.Given given = 10;
+     */
+    value: Given;
+    case: "given";
   } | { case: undefined; value?: undefined };
 };
 
@@ -239,6 +251,13 @@ export type Launch = Message<"caisson.keeper.v1.Launch"> & {
    * @generated from field: string log = 9;
    */
   log: string;
+
+  /**
+   * Descriptors that the program gets beside the socket; `{fd:NAME}` in an argument is the number of one.
+   *
+   * @generated from field: repeated caisson.keeper.v1.Handed handed = 10;
+   */
+  handed: Handed[];
 };
 
 /**
@@ -247,6 +266,84 @@ export type Launch = Message<"caisson.keeper.v1.Launch"> & {
  */
 export const LaunchSchema: GenMessage<Launch> = /*@__PURE__*/
   messageDesc(file_caisson_keeper_v1_keeper, 3);
+
+/**
+ * Something that the keeper opens and a started program uses, however its own uid could not.
+ *
+ * @generated from message caisson.keeper.v1.Handed
+ */
+export type Handed = Message<"caisson.keeper.v1.Handed"> & {
+  /**
+   * @generated from field: caisson.keeper.v1.Handed.Kind kind = 1;
+   */
+  kind: Handed_Kind;
+
+  /**
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string path = 3;
+   */
+  path: string;
+};
+
+/**
+ * Describes the message caisson.keeper.v1.Handed.
+ * Use `create(HandedSchema)` to create a new message.
+ */
+export const HandedSchema: GenMessage<Handed> = /*@__PURE__*/
+  messageDesc(file_caisson_keeper_v1_keeper, 4);
+
+/**
+ * @generated from enum caisson.keeper.v1.Handed.Kind
+ */
+export const Handed_Kind = {
+  /**
+   * @generated from enum value: KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * A file, to be read.
+   *
+   * @generated from enum value: KIND_READ = 1;
+   */
+  READ: 1,
+
+  /**
+   * A file, to be read and written; it becomes the program's user's.
+   *
+   * @generated from enum value: KIND_UPDATE = 2;
+   */
+  UPDATE: 2,
+
+  /**
+   * A listening socket that only the daemon can connect to.
+   *
+   * @generated from enum value: KIND_LISTEN = 3;
+   */
+  LISTEN: 3,
+
+  /**
+   * A copy of a file in memory that nobody can change any more, kept by the keeper and shared by all who get it.
+   *
+   * @generated from enum value: KIND_SEALED_MEMORY = 4;
+   */
+  SEALED_MEMORY: 4,
+} as const;
+
+/**
+ * @generated from enum caisson.keeper.v1.Handed.Kind
+ */
+export type Handed_Kind = (typeof Handed_Kind)[keyof typeof Handed_Kind] | UnknownEnum;
+
+/**
+ * Describes the enum caisson.keeper.v1.Handed.Kind.
+ */
+export const Handed_KindSchema: GenEnum<Handed_Kind> = /*@__PURE__*/
+  enumDesc(file_caisson_keeper_v1_keeper, 4, 0);
 
 /**
  * @generated from message caisson.keeper.v1.Launched
@@ -270,7 +367,7 @@ export type Launched = Message<"caisson.keeper.v1.Launched"> & {
  * Use `create(LaunchedSchema)` to create a new message.
  */
 export const LaunchedSchema: GenMessage<Launched> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_keeper, 4);
+  messageDesc(file_caisson_keeper_v1_keeper, 5);
 
 /**
  * Connects to a guest as its broker and hands it mounts.
@@ -306,7 +403,7 @@ export type Attach = Message<"caisson.keeper.v1.Attach"> & {
  * Use `create(AttachSchema)` to create a new message.
  */
 export const AttachSchema: GenMessage<Attach> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_keeper, 5);
+  messageDesc(file_caisson_keeper_v1_keeper, 6);
 
 /**
  * One mount to hand in.
@@ -345,7 +442,7 @@ export type Source = Message<"caisson.keeper.v1.Source"> & {
  * Use `create(SourceSchema)` to create a new message.
  */
 export const SourceSchema: GenMessage<Source> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_keeper, 6);
+  messageDesc(file_caisson_keeper_v1_keeper, 7);
 
 /**
  * @generated from message caisson.keeper.v1.Attached
@@ -362,7 +459,7 @@ export type Attached = Message<"caisson.keeper.v1.Attached"> & {
  * Use `create(AttachedSchema)` to create a new message.
  */
 export const AttachedSchema: GenMessage<Attached> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_keeper, 7);
+  messageDesc(file_caisson_keeper_v1_keeper, 8);
 
 /**
  * @generated from message caisson.keeper.v1.Attachment
@@ -389,7 +486,7 @@ export type Attachment = Message<"caisson.keeper.v1.Attachment"> & {
  * Use `create(AttachmentSchema)` to create a new message.
  */
 export const AttachmentSchema: GenMessage<Attachment> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_keeper, 8);
+  messageDesc(file_caisson_keeper_v1_keeper, 9);
 
 /**
  * Watches a process that an earlier keeper started.
@@ -418,7 +515,7 @@ export type Adopt = Message<"caisson.keeper.v1.Adopt"> & {
  * Use `create(AdoptSchema)` to create a new message.
  */
 export const AdoptSchema: GenMessage<Adopt> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_keeper, 9);
+  messageDesc(file_caisson_keeper_v1_keeper, 10);
 
 /**
  * @generated from message caisson.keeper.v1.Adopted
@@ -437,7 +534,7 @@ export type Adopted = Message<"caisson.keeper.v1.Adopted"> & {
  * Use `create(AdoptedSchema)` to create a new message.
  */
 export const AdoptedSchema: GenMessage<Adopted> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_keeper, 10);
+  messageDesc(file_caisson_keeper_v1_keeper, 11);
 
 /**
  * Ends a sandbox's whole process tree at once.
@@ -456,7 +553,7 @@ export type Kill = Message<"caisson.keeper.v1.Kill"> & {
  * Use `create(KillSchema)` to create a new message.
  */
 export const KillSchema: GenMessage<Kill> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_keeper, 11);
+  messageDesc(file_caisson_keeper_v1_keeper, 12);
 
 /**
  * A sandbox's outer process is gone.
@@ -485,7 +582,7 @@ export type Ended = Message<"caisson.keeper.v1.Ended"> & {
  * Use `create(EndedSchema)` to create a new message.
  */
 export const EndedSchema: GenMessage<Ended> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_keeper, 12);
+  messageDesc(file_caisson_keeper_v1_keeper, 13);
 
 /**
  * Removes a directory with everything in it, whoever owns it, without following a link or crossing a mount.
@@ -504,7 +601,7 @@ export type RemoveTree = Message<"caisson.keeper.v1.RemoveTree"> & {
  * Use `create(RemoveTreeSchema)` to create a new message.
  */
 export const RemoveTreeSchema: GenMessage<RemoveTree> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_keeper, 13);
+  messageDesc(file_caisson_keeper_v1_keeper, 14);
 
 /**
  * @generated from message caisson.keeper.v1.Removed
@@ -521,7 +618,7 @@ export type Removed = Message<"caisson.keeper.v1.Removed"> & {
  * Use `create(RemovedSchema)` to create a new message.
  */
 export const RemovedSchema: GenMessage<Removed> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_keeper, 14);
+  messageDesc(file_caisson_keeper_v1_keeper, 15);
 
 /**
  * @generated from message caisson.keeper.v1.TreeSize
@@ -538,7 +635,7 @@ export type TreeSize = Message<"caisson.keeper.v1.TreeSize"> & {
  * Use `create(TreeSizeSchema)` to create a new message.
  */
 export const TreeSizeSchema: GenMessage<TreeSize> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_keeper, 15);
+  messageDesc(file_caisson_keeper_v1_keeper, 16);
 
 /**
  * @generated from message caisson.keeper.v1.Size
@@ -560,7 +657,49 @@ export type Size = Message<"caisson.keeper.v1.Size"> & {
  * Use `create(SizeSchema)` to create a new message.
  */
 export const SizeSchema: GenMessage<Size> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_keeper, 16);
+  messageDesc(file_caisson_keeper_v1_keeper, 17);
+
+/**
+ * Gives a machine's monitor (QMP) a new file to write, by a name that it keeps until it is used.
+ *
+ * @generated from message caisson.keeper.v1.GiveToMonitor
+ */
+export type GiveToMonitor = Message<"caisson.keeper.v1.GiveToMonitor"> & {
+  /**
+   * @generated from field: string socket = 1;
+   */
+  socket: string;
+
+  /**
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string path = 3;
+   */
+  path: string;
+};
+
+/**
+ * Describes the message caisson.keeper.v1.GiveToMonitor.
+ * Use `create(GiveToMonitorSchema)` to create a new message.
+ */
+export const GiveToMonitorSchema: GenMessage<GiveToMonitor> = /*@__PURE__*/
+  messageDesc(file_caisson_keeper_v1_keeper, 18);
+
+/**
+ * @generated from message caisson.keeper.v1.Given
+ */
+export type Given = Message<"caisson.keeper.v1.Given"> & {
+};
+
+/**
+ * Describes the message caisson.keeper.v1.Given.
+ * Use `create(GivenSchema)` to create a new message.
+ */
+export const GivenSchema: GenMessage<Given> = /*@__PURE__*/
+  messageDesc(file_caisson_keeper_v1_keeper, 19);
 
 /**
  * What the keeper is: said once at the start.
@@ -575,7 +714,7 @@ export type Identify = Message<"caisson.keeper.v1.Identify"> & {
  * Use `create(IdentifySchema)` to create a new message.
  */
 export const IdentifySchema: GenMessage<Identify> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_keeper, 17);
+  messageDesc(file_caisson_keeper_v1_keeper, 20);
 
 /**
  * @generated from message caisson.keeper.v1.Identity
@@ -619,5 +758,5 @@ export type Identity = Message<"caisson.keeper.v1.Identity"> & {
  * Use `create(IdentitySchema)` to create a new message.
  */
 export const IdentitySchema: GenMessage<Identity> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_keeper, 18);
+  messageDesc(file_caisson_keeper_v1_keeper, 21);
 

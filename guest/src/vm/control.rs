@@ -1,0 +1,214 @@
+//! The host's words to the machine, one a line: `open TOKEN SEED NANOSECONDS` makes the data port the guest's link.
+//!
+//! A serial port is one endless stream: bytes of a connection that was cut may still be on their way when the next
+//! begins. So the host first says here that it comes, with a token; the guest lets go of the port; and both sides
+//! throw away what lies before the token on the data port. Each word also brings a seed and the time, because the
+//! machine may be a copy of another one that has just come to life.
+
+use std::{
+    io::{self, IoSlice, Read},
+    mem::MaybeUninit,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::net::UnixStream,
+    },
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::epoll,
+    fs::{Mode, OFlags},
+    io::Errno,
+    net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg},
+    process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid},
+    time::{ClockId, Timespec, clock_settime},
+};
+
+use super::{
+    DOOR,
+    machine::Link,
+    ports::{find, open_port, read_some, wait_readable, write_all},
+};
+use crate::{
+    frame::{HEADER_BYTES, Header, push_control},
+    keeper::socket,
+    proto::link::{HostControl, HostHello, host_control, host_hello::Role},
+    rules::LINK_VERSION,
+    sys::entropy::{self, SEED_BYTES},
+};
+
+const LINE_BYTES: usize = 4096;
+const TOKEN_CHARACTERS: usize = 64;
+/// The host sends its token right after our answer.
+const TOKEN_WITHIN: Duration = Duration::from_secs(10);
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+struct Open {
+    token: String,
+    seed: [u8; SEED_BYTES],
+    time: Timespec,
+}
+
+/// Serves until the guest ends; gives its exit code.
+pub fn serve(guest: Pid, link: Link) -> io::Result<i32> {
+    if link != Link::Ports {
+        return wait_for(guest);
+    }
+    let control = open_port(&find("caisson.control")?)?;
+    let data = find("caisson.data")?;
+    let ended = pidfd_open(guest, PidfdFlags::empty())?;
+    // By edges: a port whose host is not connected is always ready, and an idle machine is to cost nothing.
+    let waiting = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    epoll::add(&waiting, &control, epoll::EventData::new_u64(0), epoll::EventFlags::IN | epoll::EventFlags::ET)?;
+    epoll::add(&waiting, &ended, epoll::EventData::new_u64(1), epoll::EventFlags::IN)?;
+    let mut line = Vec::new();
+    let mut buffer = [0; 512];
+    loop {
+        let mut happened = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 2];
+        match epoll::wait(&waiting, &mut happened[..], None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        if let Some((_, status)) = waitpid(Some(guest), WaitOptions::NOHANG)? {
+            return Ok(status.exit_status().unwrap_or(255));
+        }
+        loop {
+            let count = read_some(&control, &mut buffer)?;
+            if count == 0 {
+                break;
+            }
+            for byte in &buffer[..count] {
+                match byte {
+                    b'\n' => {
+                        hear(&String::from_utf8_lossy(&line), &control, &data);
+                        line.clear();
+                    }
+                    _ if line.len() < LINE_BYTES => line.push(*byte),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+fn wait_for(guest: Pid) -> io::Result<i32> {
+    let found = waitpid(Some(guest), WaitOptions::empty())?;
+    Ok(found.and_then(|(_, status)| status.exit_status()).unwrap_or(255))
+}
+
+/// Half a line of a connection that was cut is no word of ours, and is passed over.
+fn hear(line: &str, control: &OwnedFd, data: &PathBuf) {
+    let until = Instant::now() + ANSWER_WITHIN;
+    let answer = match line.split_once(' ') {
+        Some(("ping", token)) => match hand_over(None) {
+            Ok(()) => format!("ok {token}\n"),
+            Err(error) => format!("error {token} {error}\n"),
+        },
+        Some(("open", words)) => {
+            let Some(open) = parse(words) else { return };
+            let prepared = refresh(&open).and_then(|()| hand_over(None)).and_then(|()| open_port(data));
+            match prepared {
+                Ok(port) => {
+                    let said = write_all(control, format!("ok {}\n", open.token).as_bytes(), until);
+                    if let Err(error) = said.and_then(|()| pass_on(port, &open.token)) {
+                        eprintln!("caisson: the link's port: {error}");
+                    }
+                    return;
+                }
+                Err(error) => format!("error {} {error}\n", open.token),
+            }
+        }
+        _ => return,
+    };
+    let _ = write_all(control, answer.as_bytes(), until);
+}
+
+fn parse(words: &str) -> Option<Open> {
+    let mut words = words.split(' ');
+    let token = words.next().filter(|token| token.len() == TOKEN_CHARACTERS)?;
+    let digits = words.next().filter(|digits| digits.len() == 2 * SEED_BYTES && digits.is_ascii())?;
+    let nanoseconds: u64 = words.next()?.parse().ok()?;
+    let mut seed = [0; SEED_BYTES];
+    for (byte, pair) in seed.iter_mut().zip(digits.as_bytes().chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    let time = Timespec { tv_sec: (nanoseconds / 1_000_000_000) as i64, tv_nsec: (nanoseconds % 1_000_000_000) as i64 };
+    words.next().is_none().then(|| Open { token: token.into(), seed, time })
+}
+
+/// What a copy of a machine must not share with its original.
+fn refresh(open: &Open) -> io::Result<()> {
+    let random = rustix::fs::open("/dev/urandom", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    entropy::reseed(&random, &open.seed)?;
+    clock_settime(ClockId::Realtime, open.time)?;
+    Ok(())
+}
+
+/// Throws away what lies before the token, answers with it, and gives the port to the guest.
+fn pass_on(port: OwnedFd, token: &str) -> io::Result<()> {
+    let until = Instant::now() + TOKEN_WITHIN;
+    let mut seen = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let count = read_some(&port, &mut buffer)?;
+        seen.extend_from_slice(&buffer[..count]);
+        if seen.ends_with(token.as_bytes()) {
+            break;
+        }
+        seen.drain(..seen.len().saturating_sub(TOKEN_CHARACTERS));
+        if count == 0 {
+            if Instant::now() > until {
+                return Err(io::Error::other("the host did not follow"));
+            }
+            wait_readable(&port, Duration::from_millis(200));
+        }
+    }
+    write_all(&port, token.as_bytes(), until)?;
+    hand_over(Some(&port))
+}
+
+/// Gives the guest a port, or makes it let go of the one it has; returns when it has.
+fn hand_over(port: Option<&OwnedFd>) -> io::Result<()> {
+    let mut stream = UnixStream::from(socket::connected(Path::new(DOOR))?);
+    stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+    let hello = HostHello { role: Role::Port.into(), version: LINK_VERSION as u32, ..Default::default() };
+    let mut frame = Vec::new();
+    push_control(&mut frame, &HostControl { id: 1, message: Some(host_control::Message::Hello(hello)) });
+    let descriptors: Vec<_> = port.iter().map(|port| port.as_fd()).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() {
+        ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+    }
+    sendmsg(&stream, &[IoSlice::new(&frame)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    // Its answer tells that the old port is closed: a port has one user at a time.
+    let mut header = [0; HEADER_BYTES];
+    stream.read_exact(&mut header)?;
+    let header = Header::decode(&header).map_err(|_| io::Error::other("the guest broke the rules of the link"))?;
+    let mut payload = vec![0; header.length];
+    stream.read_exact(&mut payload)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_not_whole_is_none() {
+        let (token, seed) = ("a".repeat(64), "0f".repeat(64));
+        let open = parse(&format!("{token} {seed} 1500000001")).unwrap();
+        assert_eq!((open.token.len(), open.seed[63], open.time.tv_sec, open.time.tv_nsec), (64, 15, 1, 500_000_001));
+        for words in [
+            String::new(),
+            format!("{token} {seed}"),
+            format!("{} {seed} 1", &token[1..]),
+            format!("{token} {}é 1", &seed[2..]),
+            format!("{token} {} 1", "zz".repeat(64)),
+            format!("{token} {seed} 1 more"),
+            format!("{token} {seed} -1"),
+        ] {
+            assert!(parse(&words).is_none(), "{words}");
+        }
+    }
+}

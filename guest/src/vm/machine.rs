@@ -1,0 +1,123 @@
+//! The machine's root: kernel file systems, drivers, the image.
+
+use std::{
+    fs, io,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    fs::{Mode, mkdir},
+    io::Errno,
+    mount::{MountFlags, mount, mount_move},
+    process::{chdir, chroot},
+    system::finit_module,
+};
+
+/// How the daemon reaches the guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// Two serial ports: one for the host's words to this process, one for the link.
+    Ports,
+    /// A listening socket with this port number.
+    Vsock(u32),
+}
+
+/// The image's device; the only one there is.
+const IMAGE_DEVICE: &str = "/dev/vda";
+/// Where the image is mounted.
+pub const IMAGE: &str = "/image";
+/// The binary itself, which the chamber shows inside.
+pub const GUEST: &str = "/guest";
+const DEVICE_WITHIN: Duration = Duration::from_secs(60);
+
+/// Leaves the boot archive, whose root cannot be pivoted away from, for a root that can.
+pub fn make() -> io::Result<Link> {
+    let nothing = MountFlags::empty();
+    let hardened = MountFlags::NOSUID | MountFlags::NODEV;
+    for (kind, path) in [("devtmpfs", "/dev"), ("proc", "/proc"), ("sysfs", "/sys")] {
+        directory(path)?;
+        mount(kind, path, kind, nothing, None).or_else(busy)?;
+    }
+    load_modules(Path::new("/modules"))?;
+    directory("/root")?;
+    mount("tmpfs", "/root", "tmpfs", hardened, Some(c"mode=0755"))?;
+    for path in ["/dev", "/proc", "/sys"] {
+        directory(&format!("/root{path}"))?;
+        mount_move(path, format!("/root{path}"))?;
+    }
+    fs::copy("/init", format!("/root{GUEST}"))?;
+    // Frees what the boot archive holds in memory.
+    fs::remove_file("/init")?;
+    fs::remove_dir_all("/modules")?;
+    chdir("/root")?;
+    mount_move(".", "/")?;
+    chroot(".")?;
+    chdir("/")?;
+    directory(IMAGE)?;
+    wait_for(IMAGE_DEVICE)?;
+    mount(IMAGE_DEVICE, IMAGE, "erofs", hardened | MountFlags::RDONLY, None)?;
+    read_link(&fs::read_to_string("/proc/cmdline")?)
+}
+
+fn read_link(line: &str) -> io::Result<Link> {
+    let word = line.split_whitespace().find_map(|word| word.strip_prefix("caisson.link="));
+    match word.map(|word| word.split_once(':').unwrap_or((word, ""))) {
+        Some(("ports", "")) => Ok(Link::Ports),
+        Some(("vsock", port)) => port.parse().map(Link::Vsock).map_err(io::Error::other),
+        _ => Err(io::Error::other("caisson.link is not on the kernel's command line")),
+    }
+}
+
+/// In the order of their names, which is that of their dependencies.
+fn load_modules(folder: &Path) -> io::Result<()> {
+    let mut names: Vec<_> = fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    names.sort();
+    for path in names {
+        let file = fs::File::open(&path)?;
+        match finit_module(&file, c"", 0) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(io::Error::other(format!("{}: {errno}", path.display()))),
+        }
+    }
+    Ok(())
+}
+
+fn wait_for(path: &str) -> io::Result<()> {
+    let until = Instant::now() + DEVICE_WITHIN;
+    while !Path::new(path).exists() {
+        if Instant::now() > until {
+            return Err(io::Error::other(format!("{path} does not appear")));
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+pub fn directory(path: &str) -> io::Result<()> {
+    mkdir(path, Mode::from_raw_mode(0o755)).or_else(exists)
+}
+
+pub fn exists(errno: Errno) -> io::Result<()> {
+    if errno == Errno::EXIST { Ok(()) } else { Err(errno.into()) }
+}
+
+/// The kernel may have mounted it by itself.
+fn busy(errno: Errno) -> io::Result<()> {
+    if errno == Errno::BUSY { Ok(()) } else { Err(errno.into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_of_link_is_on_the_kernels_command_line() {
+        assert_eq!(read_link("quiet caisson.link=ports panic=-1\n").unwrap(), Link::Ports);
+        assert_eq!(read_link("caisson.link=vsock:1024").unwrap(), Link::Vsock(1024));
+        for line in ["", "caisson.link=", "caisson.link=vsock", "caisson.link=vsock:x", "caisson.link=ports:1"] {
+            assert!(read_link(line).is_err(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+import type { HostEntry } from "../bubblewrap/host-root.ts";
+
+/** A machine of this shape; a saved state fits only the same shape. */
+export interface MachineShape {
+  memoryBytes: number;
+  accel: "kvm" | "tcg";
+  /** Of the processor's clock; calibrating it under emulation can hang under load. */
+  tscKhz: number;
+}
+
+/** Where a machine's memory comes from, by the name of the descriptor that is handed over. */
+export type MachineStart =
+  /** Boots; its memory is a file that it may write, and becomes the template's. */
+  | { kind: "boot"; memory: "file" | "private" }
+  /** A copy of a template: memory is shared until it is written. */
+  | { kind: "clone" }
+  /** A saved machine whose memory is in the stream. */
+  | { kind: "restore" };
+
+/** What QEMU may write into any one file, beyond its memory: its log, and the state of its devices. */
+const moreFileBytes = 256 * 1024 * 1024;
+
+/**
+ * The command that starts a machine: QEMU in namespaces of its own, without network, with nothing of the host but its
+ * own program and libraries; everything else comes as descriptors. `{socket}` and `{fd:NAME}` are filled in by the keeper.
+ */
+export function machineArgv(
+  programs: { bwrap: string; qemu: string; prlimit: string },
+  hostRoot: readonly HostEntry[],
+  shape: MachineShape,
+  start: MachineStart,
+): string[] {
+  return [
+    ...[programs.prlimit, `--fsize=${shape.memoryBytes + moreFileBytes}`, "--core=0", "--", programs.bwrap],
+    ...[
+      "--unshare-user",
+      "--unshare-ipc",
+      "--unshare-pid",
+      "--unshare-net",
+      "--unshare-uts",
+      "--unshare-cgroup",
+    ],
+    ...["--die-with-parent", "--clearenv", "--chdir", "/", "--cap-drop", "ALL"],
+    ...hostRoot.filter(({ path }) => !path.startsWith("/etc/")).flatMap(shown),
+    ...["--proc", "/proc", "--dev", "/dev"],
+    ...(shape.accel === "kvm" ? ["--dev-bind", "/dev/kvm", "/dev/kvm"] : []),
+    ...["--", programs.qemu],
+    ...machine(shape, start),
+  ];
+}
+
+function shown(entry: HostEntry): string[] {
+  if (entry.kind === "symlink") return ["--symlink", entry.target, entry.path];
+  return ["--ro-bind", entry.source, entry.path];
+}
+
+function machine(shape: MachineShape, start: MachineStart): string[] {
+  const emulated = shape.accel === "tcg";
+  return [
+    ...["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-name", "caisson"],
+    // The filter that QEMU puts on itself: no programs, no privileges, nothing obsolete.
+    ...["-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"],
+    ...["-M", "microvm,x-option-roms=off,isa-serial=on,rtc=on,acpi=on,memory-backend=mem"],
+    ...["-accel", emulated ? "tcg,tb-size=96" : "kvm", "-cpu", emulated ? "max" : "host"],
+    ...["-m", `${shape.memoryBytes / 1024 / 1024}M`, "-smp", "1"],
+    ...["-object", memoryBackend(shape, start)],
+    ...["-kernel", "/proc/self/fd/{fd:kernel}", "-initrd", "/proc/self/fd/{fd:initrd}"],
+    ...["-append", kernelCommandLine(shape)],
+    // What the machine's kernel and first process say when they end goes to the launch log.
+    ...["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"],
+    ...["-device", "virtio-serial-device,max_ports=4"],
+    ...port("control", "{fd:control}"),
+    ...port("data", "{socket}"),
+    "-drive",
+    "if=none,id=image,format=raw,readonly=on,file.driver=file,file.locking=off,file.filename=/proc/self/fd/{fd:image}",
+    ...["-device", "virtio-blk-device,drive=image"],
+    ...[
+      "-chardev",
+      "socket,id=monitor,fd={fd:monitor},server=on,wait=off",
+      "-mon",
+      "chardev=monitor,mode=control",
+    ],
+    // What it begins with is said on the monitor, since how to read it has to be said first.
+    ...(start.kind === "boot" ? [] : ["-incoming", "defer"]),
+  ];
+}
+
+function memoryBackend({ memoryBytes }: MachineShape, start: MachineStart): string {
+  const size = `id=mem,size=${memoryBytes}`;
+  if (start.kind === "clone")
+    return `memory-backend-file,${size},share=off,mem-path=/proc/self/fd/{fd:memory}`;
+  if (start.kind === "boot" && start.memory === "file") {
+    return `memory-backend-file,${size},share=on,mem-path=/proc/self/fd/{fd:memory}`;
+  }
+  return `memory-backend-ram,${size}`;
+}
+
+function kernelCommandLine({ accel, tscKhz }: MachineShape): string {
+  const emulated = ["mitigations=off", `tsc_early_khz=${tscKhz}`, "no_timer_check"];
+  return [
+    ...["console=ttyS0", "loglevel=1", "panic=-1", "reboot=t", "edd=off", "random.trust_cpu=off"],
+    ...(accel === "tcg" ? emulated : []),
+    "caisson.link=ports",
+  ].join(" ");
+}
+
+function port(name: string, descriptor: string): string[] {
+  return [
+    ...["-chardev", `socket,id=${name},fd=${descriptor},server=on,wait=off`],
+    ...["-device", `virtserialport,chardev=${name},name=caisson.${name}`],
+  ];
+}

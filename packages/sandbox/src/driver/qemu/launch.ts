@@ -1,0 +1,169 @@
+import { open, readFile, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import type { Duplex } from "node:stream";
+import { CaissonError } from "@caisson/contract/errors";
+import type { Ended } from "@caisson/contract/keeper";
+import type { Keeper, Kept } from "../../keeper/index.ts";
+import type { Attachment, Launched, LaunchRecord, LaunchSpec } from "../driver.ts";
+import type { MachineShape } from "./argv.ts";
+import { qemuMechanisms } from "./mechanisms.ts";
+import { connectPort } from "./port.ts";
+import type { Ground } from "./probe.ts";
+import { continueMachine, saveMachine, stopMachine } from "./save.ts";
+import { machineSockets, startMachine } from "./start.ts";
+import type { Template } from "./template.ts";
+
+const quotedLogBytes = 400;
+const saveMs = 120_000;
+
+export interface LaunchContext {
+  keeper: Keeper;
+  guest: string;
+  ground: Ground;
+}
+
+/** Starts a copy of the template, or a machine that was saved. */
+export async function launchQemu(
+  context: LaunchContext,
+  template: Template,
+  spec: LaunchSpec,
+  uid?: number,
+): Promise<Launched> {
+  if (spec.image !== "host") {
+    throw new CaissonError("INVALID_INPUT", `the qemu driver has no image "${spec.image}"`);
+  }
+  const machine = await startMachine(context, {
+    sandboxId: spec.sandboxId,
+    dir: spec.dir,
+    cgroups: spec.cgroups,
+    template,
+    ...(spec.machine === undefined
+      ? { start: { kind: "clone" } }
+      : { start: { kind: "restore" }, saved: spec.machine }),
+    ...(uid === undefined ? {} : { uid }),
+  });
+  const record: LaunchRecord = {
+    driver: "qemu",
+    pid: machine.kept.pid,
+    startTime: Number(machine.kept.startTime),
+    uid: uid ?? context.ground.uid,
+    gid: uid ?? process.getgid?.() ?? 0,
+    socket: machine.data,
+  };
+  await writeFile(`${spec.dir}/shape.json`, JSON.stringify(template.shape));
+  return new QemuSandbox(
+    context.keeper,
+    spec.sandboxId,
+    machine.kept,
+    record,
+    template.shape,
+    uid !== undefined,
+  );
+}
+
+/** Finds a machine again by its record. */
+export async function adoptQemu(
+  keeper: Keeper,
+  sandboxId: string,
+  record: LaunchRecord,
+): Promise<Launched | undefined> {
+  const kept = await keeper.adopt(sandboxId, { pid: record.pid, startTime: BigInt(record.startTime) });
+  if (!kept) return undefined;
+  const shape = JSON.parse(await readFile(`${dirname(record.socket)}/shape.json`, "utf8")) as MachineShape;
+  const hasOwnUid = record.uid !== (await keeper.identity()).uid;
+  return new QemuSandbox(keeper, sandboxId, kept, record, shape, hasOwnUid);
+}
+
+class QemuSandbox implements Launched {
+  readonly record: LaunchRecord;
+  readonly ended: Promise<string>;
+  readonly #keeper: Keeper;
+  readonly #sandboxId: string;
+  readonly #shape: MachineShape;
+  readonly #hasOwnUid: boolean;
+
+  constructor(
+    keeper: Keeper,
+    sandboxId: string,
+    kept: Kept,
+    record: LaunchRecord,
+    shape: MachineShape,
+    hasOwnUid: boolean,
+  ) {
+    this.#keeper = keeper;
+    this.#sandboxId = sandboxId;
+    this.record = record;
+    this.#shape = shape;
+    this.#hasOwnUid = hasOwnUid;
+    this.ended = kept.ended.then((ended) => describeEnd(ended, record.socket));
+  }
+
+  connect(): Promise<Duplex> {
+    const { control, data } = this.#sockets;
+    return connectPort({ control, data });
+  }
+
+  kill(): Promise<void> {
+    return this.#keeper.kill(this.#sandboxId);
+  }
+
+  attach(): Promise<Attachment[]> {
+    throw new CaissonError("NOT_ENFORCEABLE", "a microVM shares no directory with the host");
+  }
+
+  mechanisms() {
+    return qemuMechanisms(this.#shape, this.#hasOwnUid);
+  }
+
+  pause(): Promise<void> {
+    return stopMachine(this.#sockets.monitor);
+  }
+
+  resume(): Promise<void> {
+    return continueMachine(this.#sockets.monitor);
+  }
+
+  /** The machine must be paused. */
+  saveMachine(file: string): Promise<void> {
+    return saveMachine(this.#keeper, this.#sockets.monitor, file, saveMs);
+  }
+
+  get #sockets() {
+    return machineSockets(dirname(this.record.socket));
+  }
+}
+
+/** One sentence for people: how it ended, by the last words on the console. */
+async function describeEnd(
+  { code, signal }: Pick<Ended, "code" | "signal">,
+  socket: string,
+): Promise<string> {
+  if (signal !== 0) return `the machine's process was killed by signal ${signal}`;
+  if (code < 0) return "the machine is gone";
+  const words = await readLog(`${dirname(socket)}/launch.log`);
+  const panic = /Kernel panic - not syncing: ([^\n]{1,200})/.exec(words)?.[1];
+  if (panic !== undefined) return `the machine's kernel panicked: ${panic.trim()}`;
+  const guest = /caisson: (the [^\n]{1,300})\s*$/.exec(words.trim())?.[1];
+  if (guest !== undefined) return guest;
+  if (code === 0) return "the machine restarted by itself";
+  if (code > 128) return `the machine's process was killed by signal ${code - 128}`;
+  const last = words
+    .trim()
+    .replace(/[\p{Cc}\s]+/gu, " ")
+    .slice(-quotedLogBytes);
+  return last === "" ? `QEMU ended with code ${code}` : `QEMU ended with code ${code}: ${last}`;
+}
+
+/** The log's end; read in a bounded way. */
+async function readLog(path: string): Promise<string> {
+  try {
+    await using file = await open(path, "r");
+    const { size } = await file.stat();
+    const length = 16 * 1024;
+    const buffer = Buffer.alloc(length);
+    const { bytesRead } = await file.read({ buffer, position: Math.max(0, size - length) });
+    return buffer.toString("utf8", 0, bytesRead).replace(/^launched [0-9]+ [0-9]+\n/, "");
+  } catch {
+    return "";
+  }
+}
