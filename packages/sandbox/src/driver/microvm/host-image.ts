@@ -1,6 +1,6 @@
 import { execFile, spawn } from "node:child_process";
 import { hash } from "node:crypto";
-import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { chmod, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
 import { CaissonError } from "@caisson/contract/errors";
@@ -45,10 +45,12 @@ export async function makeHostImage(
   if (await stat(path).catch(() => undefined)) return path;
   await mkdir(directory, { recursive: true, mode: 0o700 });
   const building = `${path}.${process.pid}`;
-  await (await open(building, "w", 0o644)).close();
+  await (await open(building, "w")).close();
   try {
     progress("making the host's image for microVMs (once, and after each upgrade of the host)");
     await build(tools, entries, building, progress);
+    // A machine's process is somebody else, whatever the daemon's mask.
+    await chmod(building, 0o644);
     await rename(building, path);
   } finally {
     await rm(building, { force: true });

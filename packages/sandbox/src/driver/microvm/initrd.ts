@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { CaissonError } from "@caisson/contract/errors";
 import { cpioArchive, cpioDirectory, cpioFile } from "./cpio.ts";
 import type { GuestKernel } from "./kernel.ts";
@@ -43,7 +43,9 @@ export async function makeInitrd(kernel: GuestKernel, guest: string, directory: 
   const there = await stat(path).catch(() => undefined);
   if (there?.size === archive.length) return path;
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  await writeFile(`${path}.${process.pid}`, archive, { mode: 0o644 });
+  await writeFile(`${path}.${process.pid}`, archive);
+  // A machine's process is somebody else, whatever the daemon's mask.
+  await chmod(`${path}.${process.pid}`, 0o644);
   await rename(`${path}.${process.pid}`, path);
   return path;
 }

@@ -1,11 +1,11 @@
-import { open, readFile, writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Duplex } from "node:stream";
 import { CaissonError } from "@caisson/contract/errors";
-import type { Ended } from "@caisson/contract/keeper";
 import type { Keeper, Kept } from "../../keeper/index.ts";
 import type { Attachment, Launched, LaunchRecord, LaunchSpec } from "../driver.ts";
 import type { MachineShape } from "./argv.ts";
+import { describeEnd } from "./end.ts";
 import { qemuMechanisms } from "./mechanisms.ts";
 import { connectPort } from "./port.ts";
 import type { Ground } from "./probe.ts";
@@ -13,7 +13,6 @@ import { continueMachine, saveMachine, stopMachine } from "./save.ts";
 import { machineSockets, startMachine } from "./start.ts";
 import type { Template } from "./template.ts";
 
-const quotedLogBytes = 400;
 const saveMs = 120_000;
 
 export interface LaunchContext {
@@ -130,40 +129,5 @@ class QemuSandbox implements Launched {
 
   get #sockets() {
     return machineSockets(dirname(this.record.socket));
-  }
-}
-
-/** One sentence for people: how it ended, by the last words on the console. */
-async function describeEnd(
-  { code, signal }: Pick<Ended, "code" | "signal">,
-  socket: string,
-): Promise<string> {
-  if (signal !== 0) return `the machine's process was killed by signal ${signal}`;
-  if (code < 0) return "the machine is gone";
-  const words = await readLog(`${dirname(socket)}/launch.log`);
-  const panic = /Kernel panic - not syncing: ([^\n]{1,200})/.exec(words)?.[1];
-  if (panic !== undefined) return `the machine's kernel panicked: ${panic.trim()}`;
-  const guest = /caisson: (the [^\n]{1,300})\s*$/.exec(words.trim())?.[1];
-  if (guest !== undefined) return guest;
-  if (code === 0) return "the machine restarted by itself";
-  if (code > 128) return `the machine's process was killed by signal ${code - 128}`;
-  const last = words
-    .trim()
-    .replace(/[\p{Cc}\s]+/gu, " ")
-    .slice(-quotedLogBytes);
-  return last === "" ? `QEMU ended with code ${code}` : `QEMU ended with code ${code}: ${last}`;
-}
-
-/** The log's end; read in a bounded way. */
-async function readLog(path: string): Promise<string> {
-  try {
-    await using file = await open(path, "r");
-    const { size } = await file.stat();
-    const length = 16 * 1024;
-    const buffer = Buffer.alloc(length);
-    const { bytesRead } = await file.read({ buffer, position: Math.max(0, size - length) });
-    return buffer.toString("utf8", 0, bytesRead).replace(/^launched [0-9]+ [0-9]+\n/, "");
-  } catch {
-    return "";
   }
 }

@@ -1,11 +1,23 @@
 import { hash, randomUUID } from "node:crypto";
-import { mkdir, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
+import {
+  access,
+  constants,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CaissonError } from "@caisson/contract/errors";
 import type { Keeper } from "../../keeper/index.ts";
 import { makeHostImage, type Progress } from "../microvm/host-image.ts";
 import { makeInitrd } from "../microvm/initrd.ts";
 import type { MachineShape } from "./argv.ts";
+import { describeEnd } from "./end.ts";
 import { Monitor } from "./monitor.ts";
 import { pingMachine } from "./port.ts";
 import type { Ground } from "./probe.ts";
@@ -68,7 +80,6 @@ export async function makeTemplate(context: TemplateContext): Promise<Template> 
 
 /** /dev/kvm can be there and not run a guest: only a boot tells. */
 async function accelerators(store: string): Promise<("kvm" | "tcg")[]> {
-  const { access, constants, readFile } = await import("node:fs/promises");
   const usable = await access("/dev/kvm", constants.R_OK | constants.W_OK).then(
     () => true,
     () => false,
@@ -78,7 +89,6 @@ async function accelerators(store: string): Promise<("kvm" | "tcg")[]> {
 }
 
 async function bootId(): Promise<string> {
-  const { readFile } = await import("node:fs/promises");
   return await readFile("/proc/sys/kernel/random/boot_id", "utf8").catch(() => "unknown");
 }
 
@@ -115,12 +125,21 @@ async function boot(context: TemplateContext, template: Template, directory: str
       start: { kind: "boot", memory: "file" },
       ...(uid === undefined ? {} : { uid }),
     });
-    const ended = machine.kept.ended.then((): never => {
-      throw new CaissonError("SANDBOX_FAILED", `the machine ended while it booted (${building}/launch.log)`);
+    const ended = machine.kept.ended.then(async (how): Promise<never> => {
+      const words = await describeEnd(how, machine.data);
+      throw new CaissonError("SANDBOX_FAILED", `the machine ended while it booted: ${words}`);
     });
     ended.catch(() => {});
     try {
-      await Promise.race([ready(machine.control, accel === "kvm" ? kvmBootMs : emulatedBootMs), ended]);
+      const booted = ready(machine.control, accel === "kvm" ? kvmBootMs : emulatedBootMs);
+      // A port that is closed tells less than why.
+      await Promise.race([
+        booted.catch(async (error) => {
+          await Promise.race([ended, sleep(500)]);
+          throw error;
+        }),
+        ended,
+      ]);
       using monitor = await Monitor.open(machine.monitor);
       await monitor.execute("stop");
       monitor.close();
