@@ -17,6 +17,9 @@ export interface Subject {
 /** Secrets that a daemon's environment may hold. None of them may be seen inside. */
 export const canaries = { CANARY_TOKEN: "canary-7c1f", AWS_SECRET_ACCESS_KEY: "canary-90aa", LD_PRELOAD: "" };
 
+/** To try some drivers alone: `CAISSON_TEST_DRIVERS=qemu node --test test/drivers/…`. */
+const only = process.env.CAISSON_TEST_DRIVERS?.split(",");
+
 /** Runs the suite for every usable driver under every account; there must be at least one for each. */
 export async function conform(suite: (subject: Subject) => void): Promise<void> {
   const subjects: Subject[] = [];
@@ -28,7 +31,7 @@ export async function conform(suite: (subject: Subject) => void): Promise<void> 
       await daemon[Symbol.asyncDispose]();
     });
     const { drivers } = await client.system.capabilities();
-    const usable = drivers.filter((driver) => driver.usable);
+    const usable = drivers.filter(({ name, usable }) => usable && (only === undefined || only.includes(name)));
     assert.notEqual(usable.length, 0, `no driver is usable: ${JSON.stringify(drivers)}`);
     for (const { name: driver } of usable) {
       const box = (spec: SandboxSpec = {}) => client.create({ ...spec, driver });

@@ -4,11 +4,13 @@ import {
   chmodSync,
   chownSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   readlinkSync,
   rmSync,
+  symlinkSync,
 } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
@@ -92,6 +94,22 @@ export function temporaryDirectory(account: Account, prefix = "/tmp/caisson-test
   return dir;
 }
 
+/**
+ * Where the tests' microVMs have their templates: one place for each account, kept between runs. The image of the host,
+ * which takes gigabytes, is the same for all accounts; whoever comes first makes it.
+ */
+function microvmStore(account: Account): string {
+  const base = "/var/tmp/caisson-tests-microvm";
+  const store = join(base, String(account.uid));
+  if (existsSync(store)) return store;
+  mkdirSync(join(base, "images"), { recursive: true });
+  chmodSync(join(base, "images"), 0o1777);
+  mkdirSync(store, { mode: 0o700 });
+  chownSync(store, account.uid, account.gid);
+  symlinkSync("../images", join(store, "images"));
+  return store;
+}
+
 export async function startDaemon(
   options: { account?: Account; env?: Record<string, string>; home?: string } = {},
 ): Promise<TestDaemon> {
@@ -105,6 +123,7 @@ export async function startDaemon(
     // Somebody may be editing while the tests run.
     CAISSON_DAEMON_RENEW: "false",
     CAISSON_CONFIG: join(home, "config.yaml"),
+    CAISSON_MICROVM_STORE: microvmStore(account),
     ...options.env,
   };
   const socket = join(home, "run/daemon.sock");
