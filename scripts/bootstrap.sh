@@ -91,6 +91,13 @@ if [ "${1:-}" = --tests ]; then
   install zsh zsh
   install fish fish
   install chromium chromium
+  if [ "$(uname -m)" = x86_64 ]; then
+    install qemu-system-x86_64 qemu-system-x86
+    install mkfs.erofs erofs-utils
+    # A kernel for microVMs brings no program.
+    ls /boot/vmlinuz-*cloud* >/dev/null 2>&1 || apt-get install -y -qq linux-image-cloud-amd64 >.caisson/apt.log 2>&1 ||
+      fail "linux-image-cloud-amd64 could not be installed; its words are in .caisson/apt.log"
+  fi
   install busybox busybox-static
   install dockerd docker.io
   install rsync rsync

@@ -10,6 +10,8 @@ export interface Subject {
   account: Account;
   daemon: TestDaemon;
   client: Client;
+  /** Its commands are processes of a kernel of their own: the host sees the machine's process alone. */
+  hasOwnKernel: boolean;
   /** A sandbox of this driver. */
   box(spec?: SandboxSpec): Promise<Box>;
 }
@@ -31,11 +33,13 @@ export async function conform(suite: (subject: Subject) => void): Promise<void> 
       await daemon[Symbol.asyncDispose]();
     });
     const { drivers } = await client.system.capabilities();
-    const usable = drivers.filter(({ name, usable }) => usable && (only === undefined || only.includes(name)));
+    const usable = drivers.filter(
+      ({ name, usable }) => usable && (only === undefined || only.includes(name)),
+    );
     assert.notEqual(usable.length, 0, `no driver is usable: ${JSON.stringify(drivers)}`);
-    for (const { name: driver } of usable) {
+    for (const { name: driver, tier } of usable) {
       const box = (spec: SandboxSpec = {}) => client.create({ ...spec, driver });
-      subjects.push({ driver, account, daemon, client, box });
+      subjects.push({ driver, account, daemon, client, box, hasOwnKernel: tier === "microvm" });
     }
   }
   for (const subject of subjects) {

@@ -424,6 +424,10 @@ pub struct Exited {
     /// Descendants that were still running when the command exited and go on.
     #[prost(uint32, tag = "10")]
     pub left_running: u32,
+    /// How often the kernel has ended a process for want of memory, when this one ended badly. It counts for the whole
+    /// kernel: of use only where that is the sandbox's own.
+    #[prost(uint64, tag = "11")]
+    pub kernel_oom_kills: u64,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Signal {

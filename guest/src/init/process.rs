@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{command::Command, input::Input, output::Output};
+use super::{command::Command, input::Input, output::Output, usage};
 use crate::{
     frame::Tag,
     proto::link::{Exited, ProcessState},
@@ -121,6 +121,7 @@ impl Process {
             duration_us: exit.at.duration_since(self.started).as_micros() as u64,
             position: self.output.end(),
             left_running,
+            kernel_oom_kills: if code == 0 { 0 } else { usage::kernel_oom_kills() },
         });
     }
 

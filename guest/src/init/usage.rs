@@ -24,6 +24,13 @@ pub fn report(guest: &Guest) -> UsageReport {
     }
 }
 
+/// How often this kernel has ended a process for want of memory since it booted.
+pub fn kernel_oom_kills() -> u64 {
+    let counters = std::fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    let told = counters.lines().find_map(|line| line.strip_prefix("oom_kill "));
+    told.and_then(|number| number.trim().parse().ok()).unwrap_or(0)
+}
+
 /// Bytes in the sandbox's own memory file systems.
 fn private_bytes(foreign: &[u64]) -> u64 {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();

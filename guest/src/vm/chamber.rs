@@ -19,7 +19,7 @@ use rustix::{
     thread::{Gid, Uid, UnshareFlags, set_thread_groups, set_thread_res_gid, set_thread_res_uid},
 };
 
-use super::machine::{GUEST, IMAGE, directory};
+use super::machine::{CGROUP, GUEST, IMAGE, directory};
 use crate::sys::{
     descriptors::close_range,
     launching::{exec, place_descriptor},
@@ -64,6 +64,7 @@ pub fn start(door: OwnedFd) -> io::Result<Pid> {
 /// Becomes nobody, then root of namespaces of nobody's, and waits for the first process in them.
 fn outer(door: &OwnedFd) -> io::Result<i32> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
+    fs::write(format!("{CGROUP}/cgroup.procs"), "0")?;
     let (uid, gid) = (Uid::from_raw(UID), Gid::from_raw(UID));
     set_thread_groups(&[])?;
     set_thread_res_gid(gid, gid, gid)?;

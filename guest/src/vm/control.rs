@@ -1,4 +1,5 @@
-//! The host's words to the machine, one a line: `open TOKEN SEED NANOSECONDS` makes the data port the guest's link.
+//! The host's words to the machine, one a line: `open TOKEN SEED NANOSECONDS` makes the data port the guest's link;
+//! `limit TOKEN BYTES` bounds the memory of everything inside; `ping TOKEN` asks whether the guest is there.
 //!
 //! A serial port is one endless stream: bytes of a connection that was cut may still be on their way when the next
 //! begins. So the host first says here that it comes, with a token; the guest lets go of the port; and both sides
@@ -27,7 +28,7 @@ use rustix::{
 
 use super::{
     DOOR,
-    machine::Link,
+    machine::{Link, bound_memory},
     ports::{find, open_port, read_some, wait_readable, write_all},
 };
 use crate::{
@@ -105,6 +106,13 @@ fn hear(line: &str, control: &OwnedFd, data: &PathBuf) {
             Ok(()) => format!("ok {token}\n"),
             Err(error) => format!("error {token} {error}\n"),
         },
+        Some(("limit", words)) => {
+            let Some((token, bytes)) = words.split_once(' ') else { return };
+            match bytes.parse().map_err(io::Error::other).and_then(bound_memory) {
+                Ok(()) => format!("ok {token}\n"),
+                Err(error) => format!("error {token} {error}\n"),
+            }
+        }
         Some(("open", words)) => {
             let Some(open) = parse(words) else { return };
             let prepared = refresh(&open).and_then(|()| hand_over(None)).and_then(|()| open_port(data));

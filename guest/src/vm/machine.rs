@@ -30,6 +30,8 @@ const IMAGE_DEVICE: &str = "/dev/vda";
 pub const IMAGE: &str = "/image";
 /// The binary itself, which the chamber shows inside.
 pub const GUEST: &str = "/guest";
+/// The control group of everything inside the chamber.
+pub const CGROUP: &str = "/sys/fs/cgroup/chamber";
 const DEVICE_WITHIN: Duration = Duration::from_secs(60);
 
 /// Leaves the boot archive, whose root cannot be pivoted away from, for a root that can.
@@ -58,7 +60,16 @@ pub fn make() -> io::Result<Link> {
     directory(IMAGE)?;
     wait_for(IMAGE_DEVICE)?;
     mount(IMAGE_DEVICE, IMAGE, "erofs", hardened | MountFlags::RDONLY, None)?;
+    mount("cgroup2", "/sys/fs/cgroup", "cgroup2", hardened | MountFlags::NOEXEC, None)?;
+    fs::write("/sys/fs/cgroup/cgroup.subtree_control", "+memory")?;
+    directory(CGROUP)?;
     read_link(&fs::read_to_string("/proc/cmdline")?)
+}
+
+/// What everything inside the chamber may take; 0: as much as the machine has.
+pub fn bound_memory(bytes: u64) -> io::Result<()> {
+    let bound = if bytes == 0 { "max".to_owned() } else { bytes.to_string() };
+    fs::write(format!("{CGROUP}/memory.max"), bound)
 }
 
 fn read_link(line: &str) -> io::Result<Link> {

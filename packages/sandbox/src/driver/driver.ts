@@ -82,6 +82,8 @@ export interface Launched {
   attach(sources: MountSource[]): Promise<Attachment[]>;
   /** What the driver itself enforces: namespaces, root, network, by what means. */
   mechanisms(): Mechanism[];
+  /** Bounds the memory of everything inside, in bytes, where only the inside can: a kernel of its own. 0: no bound. */
+  limitMemory?(bytes: number): Promise<void>;
   /** Stops everything inside until `resume`, with `pause`. */
   pause?(): Promise<void>;
   resume?(): Promise<void>;

@@ -41,6 +41,8 @@ export class Box {
   /** How often the kernel or the watcher had ended a process for want of memory when it was last looked at. */
   oomSeen = 0;
   oomByWatcher = 0;
+  /** By a kernel of its own. */
+  oomByKernel = 0;
   /** Calls under way that keep it from being idle. */
   #busy = 0;
   /** Of the monotonic clock. */

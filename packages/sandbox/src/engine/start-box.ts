@@ -1,7 +1,8 @@
 import { CaissonError, SandboxState, WorkspaceMode } from "@caisson/contract";
 import type { Sealed } from "@caisson/contract/link";
 import type { StateChange } from "@caisson/store";
-import { sameBounds } from "../limits/index.ts";
+import type { Launched } from "../driver/driver.ts";
+import { type LimitValues, sameBounds } from "../limits/index.ts";
 import { preparedLimits } from "../profiles/index.ts";
 import type { Box } from "./box.ts";
 import { cleanUp } from "./clean-up.ts";
@@ -53,8 +54,12 @@ export async function startBox(
     if (context.cgroups.cgroups) {
       box.cgroup = context.cgroups.cgroups.find(taken.id);
       // Those of the pool have the default profile's bounds already.
-      if (!sameBounds(plan.limits, preparedLimits)) box.cgroup.configure(plan.limits);
+      if (!sameBounds(plan.limits, preparedLimits))
+        box.cgroup.configure(outsideLimits(plan.limits, launched));
     }
+    // Sent ahead of the seal, and answered in order.
+    const limited = launched.limitMemory?.(plan.limits.memoryBytes);
+    limited?.catch(() => {});
     if (plan.workspace.mode === WorkspaceMode.COPY)
       await fillLayer(plan.workspace, taken.dir, context.parts.guest);
     const mapOwner = launched.record.uid !== process.getuid?.();
@@ -85,6 +90,7 @@ export async function startBox(
     );
     starting.catch(() => {});
     await bothDone(attached, sealedOrEnded(sealed, launched.ended));
+    await limited;
     if (plan.workspace.transferred) await pushProject(context, box, guest);
     if (plan.secrets) await bringTrust(plan.secrets, guest);
     if (needsFiles) request.sealing?.(box);
@@ -96,6 +102,12 @@ export async function startBox(
     await endBox(context, box, "start_failed", messageOf(error), actor);
     throw startError(error);
   }
+}
+
+/** What a kernel of its own bounds inside, its process outside must not be killed for. */
+function outsideLimits(limits: LimitValues, launched: Launched): LimitValues {
+  if (!launched.limitMemory) return limits;
+  return { ...limits, memoryBytes: preparedLimits.memoryBytes, pids: preparedLimits.pids };
 }
 
 /** A queued one that was ended while something was taken for it: that must go too. */

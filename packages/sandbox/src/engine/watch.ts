@@ -19,7 +19,9 @@ export function watchBox(context: EngineContext, box: Box): void {
     if (died) return;
     await endBox(context, box, "guest_lost", error.message, "daemon");
   });
-  if (!context.cgroups.cgroups?.controls.memory && box.record.limits.memoryBytes > 0) {
+  // A kernel of its own bounds memory by itself.
+  const unbounded = !context.cgroups.cgroups?.controls.memory && !launched.limitMemory;
+  if (unbounded && box.record.limits.memoryBytes > 0) {
     box.watched = {
       pid: launched.record.pid,
       memoryBytes: box.record.limits.memoryBytes,

@@ -156,6 +156,7 @@ async function unreadable(): Promise<string[]> {
 async function removeOthers(directory: string, path: string): Promise<void> {
   for (const name of await readdir(directory)) {
     const other = `${directory}/${name}`;
-    if (/^host-[0-9a-f]{32}\.erofs$/.test(name) && other !== path) await rm(other, { force: true }).catch(() => {});
+    if (/^host-[0-9a-f]{32}\.erofs$/.test(name) && other !== path)
+      await rm(other, { force: true }).catch(() => {});
   }
 }

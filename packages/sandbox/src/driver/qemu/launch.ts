@@ -7,7 +7,7 @@ import type { Attachment, Launched, LaunchRecord, LaunchSpec } from "../driver.t
 import type { MachineShape } from "./argv.ts";
 import { describeEnd } from "./end.ts";
 import { qemuMechanisms } from "./mechanisms.ts";
-import { connectPort } from "./port.ts";
+import { connectPort, limitMachine } from "./port.ts";
 import type { Ground } from "./probe.ts";
 import { continueMachine, saveMachine, stopMachine } from "./save.ts";
 import { machineSockets, startMachine } from "./start.ts";
@@ -112,6 +112,10 @@ class QemuSandbox implements Launched {
 
   mechanisms() {
     return qemuMechanisms(this.#shape, this.#hasOwnUid);
+  }
+
+  async limitMemory(bytes: number): Promise<void> {
+    if (bytes < this.#shape.memoryBytes) await limitMachine(this.#sockets.control, bytes);
   }
 
   pause(): Promise<void> {

@@ -16,6 +16,8 @@ export function qemuMechanisms({ accel, memoryBytes }: MachineShape, hasOwnUid: 
       "a read-only disk shared by all machines; everything else is in the machine's memory",
     ),
     enforced("devices", "microvm", "one read-only disk and two serial ports; no network card"),
+    enforced("namespace.network", "unshare", "a network namespace of its own, in a machine without network"),
+    enforced("environment", "execve", "nothing of the host's"),
     enforced("network.device", "microvm", "the machine has none"),
     enforced("memory.machine", "QEMU", `${memoryBytes} bytes`),
     enforced("vmm.seccomp", "QEMU", "no programs, no privileges, no obsolete calls"),

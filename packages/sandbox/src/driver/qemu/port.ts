@@ -44,12 +44,21 @@ export async function connectPort(ports: Ports, withinMs = 30_000): Promise<Dupl
 }
 
 /** Resolves when a machine's first process and its guest both answer. */
-export async function pingMachine(ports: Pick<Ports, "control">, withinMs: number): Promise<void> {
+export function pingMachine(control: string, withinMs: number): Promise<void> {
+  return order(control, (token) => `ping ${token}`, withinMs);
+}
+
+/** Bounds the memory of everything inside; 0: as much as the machine has. */
+export function limitMachine(control: string, bytes: number): Promise<void> {
+  return order(control, (token) => `limit ${token} ${bytes}`, 30_000);
+}
+
+async function order(path: string, line: (token: string) => string, withinMs: number): Promise<void> {
   const token = randomBytes(tokenBytes).toString("hex");
-  const control = await connectSocket(ports.control);
+  const control = await connectSocket(path);
   control.on("error", () => {});
   try {
-    await ask(control, `ping ${token}`, token, AbortSignal.timeout(withinMs));
+    await ask(control, line(token), token, AbortSignal.timeout(withinMs));
   } finally {
     control.destroy();
   }

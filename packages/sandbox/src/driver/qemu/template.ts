@@ -156,7 +156,7 @@ async function boot(context: TemplateContext, template: Template, directory: str
 
 /** The port can be connected to before there is anybody behind it: what is said then waits there. */
 async function ready(control: string, withinMs: number): Promise<void> {
-  await pingMachine({ control }, withinMs);
+  await pingMachine(control, withinMs);
   // Everything that its first steps left to do in the background is done when it is copied.
   await sleep(300);
 }

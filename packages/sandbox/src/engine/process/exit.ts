@@ -24,10 +24,13 @@ export function exitRecord(proc: Proc, exited: Exited): ExitRecord {
 function wasOomKilled(proc: Proc, exited: Exited): boolean {
   if (exited.code === 0 || exited.timedOut) return false;
   if (exited.signal !== 0 && exited.signal !== constants.signals.SIGKILL) return false;
+  if (proc.box.launched?.limitMemory) {
+    proc.box.oomByKernel = Math.max(proc.box.oomByKernel, Number(exited.kernelOomKills));
+  }
   return oomKills(proc.box) > proc.oomBefore;
 }
 
 /** How often memory was exhausted in a sandbox. */
 export function oomKills(box: Proc["box"]): number {
-  return (box.cgroup?.oomKills() ?? 0) + box.oomByWatcher;
+  return (box.cgroup?.oomKills() ?? 0) + box.oomByWatcher + box.oomByKernel;
 }

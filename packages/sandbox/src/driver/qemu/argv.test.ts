@@ -1,0 +1,32 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { machineArgv } from "./argv.ts";
+
+const programs = {
+  bwrap: "/usr/bin/bwrap",
+  qemu: "/usr/bin/qemu-system-x86_64",
+  prlimit: "/usr/bin/prlimit",
+};
+const shape = { memoryBytes: 1024 ** 3, accel: "tcg", tscKhz: 2_300_000 } as const;
+const root = [
+  { path: "/usr", kind: "bind", source: "/usr" },
+  { path: "/etc/ssl/certs", kind: "bind", source: "/etc/ssl/certs" },
+] as const;
+
+test("QEMU gets no network, no files of the host but its own program, and cannot start others", () => {
+  const line = machineArgv(programs, root, shape, { kind: "clone" }).join(" ");
+  assert.match(line, /--unshare-user .*--unshare-net .*--cap-drop ALL/);
+  assert.match(line, /-sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny/);
+  assert.doesNotMatch(line, /\/etc\/|-netdev|-nic|--bind |--share|\/dev\/kvm/);
+  assert.match(line, /readonly=on/);
+  assert.match(line, /^\/usr\/bin\/prlimit --fsize=[0-9]+ /);
+});
+
+test("a copy's memory is private, a template's is its file, a saved machine's comes in the stream", () => {
+  const line = (start: Parameters<typeof machineArgv>[3]) =>
+    machineArgv(programs, root, shape, start).join(" ");
+  assert.match(line({ kind: "clone" }), /share=off,mem-path=.*-incoming defer/);
+  assert.match(line({ kind: "boot", memory: "file" }), /share=on,mem-path=/);
+  assert.doesNotMatch(line({ kind: "boot", memory: "file" }), /-incoming/);
+  assert.match(line({ kind: "restore" }), /memory-backend-ram,.*-incoming defer/);
+});
