@@ -78,6 +78,9 @@ async function* stream<M extends DescMethod>(
   }
 }
 
+/** One for all calls: most of those who leave early have read all that they wanted. */
+const hasLeft = new CaissonError("CANCELLED", "the caller has gone");
+
 function beginCall(
   options: InProcessOptions,
   callOptions: CallOptions = {},
@@ -93,7 +96,7 @@ function beginCall(
     signal: signals.length === 1 ? abandoned.signal : AbortSignal.any(signals),
     ...(traceparent === undefined ? {} : { traceparent }),
     ...(options.surroundings === undefined ? {} : { surroundings: options.surroundings }),
-    abandon: () => abandoned.abort(),
+    abandon: () => abandoned.abort(hasLeft),
   };
 }
 

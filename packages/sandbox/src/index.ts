@@ -21,6 +21,7 @@ export type {
   RunOptions,
   SpecInit,
 } from "./engine/engine.ts";
+export { isLocalDirectory } from "./engine/local-directories.ts";
 export { openSandboxes, type SandboxesOptions } from "./engine/open.ts";
 export type { AdmissionSettings, CompleteSpec, EngineSettings } from "./engine/parts.ts";
 export { Profiles } from "./profiles/index.ts";

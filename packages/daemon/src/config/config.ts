@@ -1,5 +1,7 @@
+import { lstatSync } from "node:fs";
 import { join } from "node:path";
 import { CaissonError } from "@caisson/contract";
+import { isLocalDirectory } from "@caisson/sandbox";
 import { projectFileName } from "../paths.ts";
 import { type ConfigFile, flatten, nearest, readConfigFile } from "./files.ts";
 import { type Policy, readPolicy } from "./policy.ts";
@@ -85,7 +87,11 @@ export class Config {
   ): Promise<{ values: Map<SettingKey, Sourced>; untrusted: string }> {
     const values = new Map(this.#values);
     if (dir === "") return { values, untrusted: "" };
-    const file = await readConfigFile(join(dir, projectFileName));
+    const path = join(dir, projectFileName);
+    // Most projects have none, and every command asks.
+    if (isLocalDirectory(dir) && !lstatSync(path, { throwIfNoEntry: false }))
+      return { values, untrusted: "" };
+    const file = await readConfigFile(path);
     if (file === undefined) return { values, untrusted: "" };
     if (!trusted(file)) return { values, untrusted: file.path };
     merge(values, projectSettings(file), `project file ${file.path}`);

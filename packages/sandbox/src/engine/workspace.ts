@@ -1,4 +1,4 @@
-import { type BigIntStats, chmodSync, statSync } from "node:fs";
+import { type BigIntStats, chmodSync, realpathSync, statSync } from "node:fs";
 import { mkdir, realpath, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -8,6 +8,7 @@ import { copyProject } from "../changes/index.ts";
 import type { Driver, MountSource } from "../driver/driver.ts";
 import type { SealInit } from "../link/guest.ts";
 import { layerName } from "./layer.ts";
+import { isLocalDirectory, learnAbout } from "./local-directories.ts";
 
 export interface ResolvedWorkspace {
   dir: string;
@@ -75,8 +76,7 @@ export async function realDirectory(path: string): Promise<{ dir: string; stats:
   checkPath(path);
   if (!path.startsWith("/")) throw refused("absolute", "the directory must be an absolute path");
   try {
-    // Should they see different directories, the guest finds that another one was handed in.
-    const [dir, stats] = await Promise.all([realpath(path), stat(path, { bigint: true })]);
+    const { dir, stats } = isLocalDirectory(path) ? lookNow(path) : await look(path);
     if (stats.isDirectory()) return { dir, stats };
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
@@ -85,6 +85,17 @@ export async function realDirectory(path: string): Promise<{ dir: string; stats:
     throw error;
   }
   throw refused("directory", "it is not a directory");
+}
+
+// Should the two calls see different directories, the guest finds that another one was handed in.
+async function look(path: string): Promise<{ dir: string; stats: BigIntStats }> {
+  const [dir, stats] = await Promise.all([realpath(path), stat(path, { bigint: true })]);
+  void learnAbout(path);
+  return { dir, stats };
+}
+
+function lookNow(path: string): { dir: string; stats: BigIntStats } {
+  return { dir: realpathSync.native(path), stats: statSync(path, { bigint: true }) };
 }
 
 export function checkPlace(dir: string, home: string, userHome: string): void {

@@ -8,6 +8,15 @@ const shown = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "
  * mount shows the directory below it.
  */
 export function hostMounts(mountinfo = readMountinfo()): string {
+  if (mountinfo === last.mountinfo) return last.mounts;
+  last = { mountinfo, mounts: shownMounts(mountinfo) };
+  return last.mounts;
+}
+
+/** Mounts change rarely, and this is asked whenever a sandbox is taken. */
+let last = { mountinfo: "", mounts: "" };
+
+function shownMounts(mountinfo: string): string {
   return mountinfo
     .split("\n")
     .filter((line) => {

@@ -19,7 +19,7 @@ interface Note {
 const applied = { kind: "ahead", key: "applied" } as const;
 
 /** Cutting a file may wait for the disk, so that many notes are cut off together. */
-const keptBytes = 256 * 1024;
+const keptBytes = 1024 * 1024;
 
 /**
  * A file beside the database into which commits that must survive the daemon's death at once are written by one short
