@@ -376,7 +376,7 @@ pub struct WorkspaceJob {
     /// The layer is a copy of the project and not what an overlay wrote: what it lacks was deleted.
     #[prost(bool, tag = "8")]
     pub is_copy: bool,
-    #[prost(oneof = "workspace_job::Job", tags = "3, 4, 5, 6, 7, 9, 10")]
+    #[prost(oneof = "workspace_job::Job", tags = "3, 4, 5, 6, 7, 9, 10, 11, 12, 13")]
     pub job: ::core::option::Option<workspace_job::Job>,
 }
 /// Nested message and enum types in `WorkspaceJob`.
@@ -398,6 +398,13 @@ pub mod workspace_job {
         Pack(super::PackJob),
         #[prost(message, tag = "10")]
         Unpack(super::UnpackJob),
+        #[prost(message, tag = "11")]
+        Export(super::ExportJob),
+        #[prost(message, tag = "12")]
+        Rebase(super::RebaseJob),
+        /// Finds sockets in the project.
+        #[prost(message, tag = "13")]
+        Sockets(super::SocketsJob),
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -431,7 +438,7 @@ pub struct JobDone {
     pub count: u64,
 }
 /// Tells every difference between the layer and the project, in the order of paths.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ScanJob {
     /// Also read the contents of text files that are not larger than this, old and new. 0: no contents.
     #[prost(uint64, tag = "1")]
@@ -445,6 +452,21 @@ pub struct ScanJob {
     /// Contents only of what was changed on both sides.
     #[prost(bool, tag = "4")]
     pub conflicts_only: bool,
+    #[prost(message, optional, tag = "5")]
+    pub rebased: ::core::option::Option<Rebased>,
+    /// Also the contents of files that are not text.
+    #[prost(bool, tag = "6")]
+    pub binary_contents: bool,
+}
+/// The layer was brought up to a later state of the project.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Rebased {
+    /// What the project's owner changed before this was taken into account.
+    #[prost(int64, tag = "1")]
+    pub at_ns: i64,
+    /// Except at these paths, where it could not be.
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    pub except: ::prost::alloc::vec::Vec<::prost::alloc::vec::Vec<u8>>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LayerState {
@@ -500,6 +522,8 @@ pub struct ApplyJob {
     pub uid: u32,
     #[prost(uint32, tag = "6")]
     pub gid: u32,
+    #[prost(message, optional, tag = "7")]
+    pub rebased: ::core::option::Option<Rebased>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ApplyItem {
@@ -561,6 +585,36 @@ pub struct UnpackJob {
     pub max_bytes: u64,
     #[prost(uint64, tag = "3")]
     pub max_files: u64,
+}
+/// Tells changes as a tar stream, in the form of a layer of an image: what is new or other, and for what is gone an
+/// empty file named `.wh.NAME`.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ExportJob {
+    #[prost(int64, tag = "1")]
+    pub attached_at_ns: i64,
+    /// Only these.
+    #[prost(bytes = "vec", repeated, tag = "2")]
+    pub paths: ::prost::alloc::vec::Vec<::prost::alloc::vec::Vec<u8>>,
+}
+/// Writes contents into the layer, in place of its own: merges with what the project has by now.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct RebaseJob {
+    #[prost(message, repeated, tag = "1")]
+    pub items: ::prost::alloc::vec::Vec<RebaseItem>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct RebaseItem {
+    #[prost(bytes = "vec", tag = "1")]
+    pub path: ::prost::alloc::vec::Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    pub content: ::prost::alloc::vec::Vec<u8>,
+}
+/// Tells the first sockets of the project as outcomes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SocketsJob {
+    /// At most so many.
+    #[prost(uint32, tag = "1")]
+    pub most: u32,
 }
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]

@@ -251,6 +251,9 @@ pub struct Seal {
     /// What `caisson-ctl info` tells inside, beside what the guest itself holds.
     #[prost(message, optional, tag = "16")]
     pub description: ::core::option::Option<Description>,
+    /// Further files of /etc, by name.
+    #[prost(map = "string, string", tag = "17")]
+    pub etc: ::std::collections::HashMap<::prost::alloc::string::String, ::prost::alloc::string::String>,
 }
 /// A sandbox as whoever works in it may know it.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -26,6 +26,9 @@ pub fn write(seal: &Seal, ground: &Ground) -> Result<(), SealError> {
     for (name, content) in files {
         ground.write(&etc, name, content.as_bytes(), 0o644).during(Step::Mounts, format!("/etc/{name}"))?;
     }
+    for (name, content) in &seal.etc {
+        ground.write(&etc, name, content.as_bytes(), 0o644).during(Step::Mounts, format!("/etc/{name}"))?;
+    }
     ground.link(&etc, "mtab", "../proc/self/mounts").during(Step::Mounts, "/etc/mtab")
 }
 

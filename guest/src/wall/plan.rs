@@ -90,6 +90,9 @@ pub fn check(seal: &Seal) -> Result<(), SealError> {
     for path in [&seal.home, &seal.workdir].into_iter().chain(&seal.deny_read).chain(&seal.allow_write) {
         check_path(path)?;
     }
+    for name in seal.etc.keys() {
+        check_name(name, "file")?;
+    }
     Groups::read(&seal.syscalls).map(drop)
 }
 

@@ -29,7 +29,10 @@ pub fn run(place: &Place, job: &ApplyJob, answers: &mut dyn Answers) -> Result<J
         return Err(JobError::new("INVALID_INPUT", "an apply needs an id"));
     }
     let changes: BTreeMap<Vec<u8>, LayerChange> =
-        scan::changes(place, job.attached_at_ns)?.into_iter().map(|change| (change.path.clone(), change)).collect();
+        scan::changes(place, scan::Since::new(job.attached_at_ns, job.rebased.as_ref()))?
+            .into_iter()
+            .map(|change| (change.path.clone(), change))
+            .collect();
     let mut plan =
         Plan { place, job, changes: &changes, steps: Vec::new(), made: HashSet::new(), contents: BTreeMap::new() };
     let mut outcomes = Vec::new();
@@ -78,6 +81,9 @@ impl<'a> Plan<'a> {
     fn item(&mut self, item: &'a ApplyItem) -> Result<(Outcome, &'static str), JobError> {
         if beneath::split(&item.path).is_none() {
             return Ok((Outcome::Refused, "the path is not one below the project"));
+        }
+        if item.path.len() > beneath::MAX_PATH {
+            return Ok((Outcome::Refused, "the path is too long"));
         }
         let Some(change) = self.changes.get(&item.path) else { return Ok((Outcome::Same, "")) };
         let found = change.new.as_ref().map_or(Type::Unspecified.into(), |new| new.r#type);
@@ -211,8 +217,10 @@ fn prepare(
 /// An apply that stops after some steps, as a crash would leave it.
 #[cfg(test)]
 pub fn interrupted(place: &Place, job: &ApplyJob, after: usize) -> Result<(), JobError> {
-    let changes =
-        scan::changes(place, job.attached_at_ns)?.into_iter().map(|change| (change.path.clone(), change)).collect();
+    let changes = scan::changes(place, scan::Since::new(job.attached_at_ns, job.rebased.as_ref()))?
+        .into_iter()
+        .map(|change| (change.path.clone(), change))
+        .collect();
     let mut plan =
         Plan { place, job, changes: &changes, steps: Vec::new(), made: HashSet::new(), contents: BTreeMap::new() };
     for item in &job.items {

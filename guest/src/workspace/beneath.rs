@@ -14,6 +14,9 @@ use rustix::{
     io::Errno,
 };
 
+/// Longer paths can be made step by step, but not be named to the kernel.
+pub const MAX_PATH: usize = 4000;
+
 const NO_LINKS: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 

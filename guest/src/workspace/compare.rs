@@ -27,7 +27,13 @@ pub fn same_content(a: (impl AsFd, &OsStr), b: (impl AsFd, &OsStr)) -> Result<bo
 }
 
 /// Adds the content to a state when it is small enough, and says whether it looks binary.
-pub fn read_content(dir: impl AsFd, name: &OsStr, state: &mut LayerState, limit: u64) -> Result<(), JobError> {
+pub fn read_content(
+    dir: impl AsFd,
+    name: &OsStr,
+    state: &mut LayerState,
+    limit: u64,
+    binary: bool,
+) -> Result<(), JobError> {
     let mut file = match beneath::open_file(dir, name) {
         Ok(file) => File::from(file),
         // It changed its kind since it was seen: tell what is known.
@@ -38,7 +44,7 @@ pub fn read_content(dir: impl AsFd, name: &OsStr, state: &mut LayerState, limit:
     let n = read_full(&mut file, &mut head)?;
     head.truncate(n);
     state.binary = head.contains(&0);
-    if state.size > limit || state.binary {
+    if state.size > limit || (state.binary && !binary) {
         return Ok(());
     }
     file.take(limit + 1 - head.len() as u64).read_to_end(&mut head)?;

@@ -33,23 +33,25 @@ pub struct Place {
 
 impl Place {
     pub fn open(job: &WorkspaceJob) -> Result<Place, JobError> {
-        let directory = |path: &Path| {
-            let flags = fs::OFlags::DIRECTORY | fs::OFlags::CLOEXEC | fs::OFlags::NOFOLLOW;
-            fs::open(path, flags, fs::Mode::empty()).map_err(|errno| JobError {
-                code: "PATH_NOT_FOUND",
-                message: "the project or its changes are not there any more".into(),
-                errno: errno.raw_os_error(),
-            })
-        };
         let layer = Path::new(&job.layer);
         Ok(Place {
-            lower: directory(Path::new(&job.lower))?,
-            upper: directory(&layer.join("upper"))?,
+            lower: open_directory(Path::new(&job.lower))?,
+            upper: open_directory(&layer.join("upper"))?,
             copied_at_ns: if job.is_copy { Some(copied_at(layer)) } else { None },
             applies: layer.join("applies"),
             layer: layer.to_path_buf(),
         })
     }
+}
+
+/// A directory that a job names.
+pub fn open_directory(path: &Path) -> Result<OwnedFd, JobError> {
+    let flags = fs::OFlags::DIRECTORY | fs::OFlags::CLOEXEC | fs::OFlags::NOFOLLOW;
+    fs::open(path, flags, fs::Mode::empty()).map_err(|errno| JobError {
+        code: "PATH_NOT_FOUND",
+        message: "the project or its changes are not there any more".into(),
+        errno: errno.raw_os_error(),
+    })
 }
 
 fn copied_at(layer: &Path) -> i64 {

@@ -6,10 +6,13 @@ pub mod beneath;
 mod carry_out;
 mod compare;
 mod copying;
+mod export;
 mod journal;
 mod layer;
+mod rebase;
 mod renames;
 mod scan;
+mod sockets;
 mod transfer;
 mod undo;
 mod whole;
@@ -21,6 +24,7 @@ use std::{
     ffi::{OsStr, OsString},
     io::{self, BufWriter, Read, Write},
     os::fd::OwnedFd,
+    path::Path,
     process::ExitCode,
 };
 
@@ -109,6 +113,9 @@ pub fn copy_file(from: (&OwnedFd, &OsStr), to: (&OwnedFd, &OsStr)) -> io::Result
 
 /// Runs one job; what it finds goes to `answers`.
 pub fn run(job: &WorkspaceJob, answers: &mut dyn Answers) -> Result<JobDone, JobError> {
+    if let Some(Job::Sockets(options)) = &job.job {
+        return sockets::run(&layer::open_directory(Path::new(&job.lower))?, options, answers);
+    }
     let place = layer::Place::open(job)?;
     let changes_project = match &job.job {
         Some(Job::Apply(options)) => !options.dry_run,
@@ -125,9 +132,11 @@ pub fn run(job: &WorkspaceJob, answers: &mut dyn Answers) -> Result<JobDone, Job
         Some(Job::Undo(options)) => undo::run(&place, options, answers),
         Some(Job::Recover(_)) => carry_out::recover(&place),
         Some(Job::Copy(_)) => whole::copy(&place),
+        Some(Job::Export(options)) => export::run(&place, options, answers),
+        Some(Job::Rebase(options)) => rebase::run(&place, options),
+        Some(Job::Sockets(_)) | None => Err(JobError::new("INVALID_INPUT", "no job was given")),
         Some(Job::Pack(_)) => transfer::pack(&place, answers),
         Some(Job::Unpack(options)) => transfer::unpack(&place, options, &mut io::stdin().lock()),
-        None => Err(JobError::new("INVALID_INPUT", "no job was given")),
     }
 }
 

@@ -55,6 +55,9 @@ fn same(place: &Place, old: &[u8], new: &[u8]) -> Result<bool, JobError> {
     else {
         return Ok(false);
     };
+    if old.len() > beneath::MAX_PATH || new.len() > beneath::MAX_PATH {
+        return Ok(false);
+    }
     let lower = beneath::open_directory(&place.lower, old_parent)?;
     let upper = beneath::open_directory(&place.upper, new_parent)?;
     compare::same_content((&lower, old_name), (&upper, new_name))

@@ -16,28 +16,48 @@ use super::{
     renames,
 };
 use crate::proto::keeper::{
-    JobDone, LayerChange, LayerChangeKind as Kind, LayerFileType as Type, ScanJob, workspace_message::Message as Answer,
+    JobDone, LayerChange, LayerChangeKind as Kind, LayerFileType as Type, Rebased, ScanJob,
+    workspace_message::Message as Answer,
 };
 
 pub fn run(place: &Place, options: &ScanJob, answers: &mut dyn Answers) -> Result<JobDone, JobError> {
-    let mut changes = changes(place, options.attached_at_ns)?;
+    let mut changes = changes(place, Since::new(options.attached_at_ns, options.rebased.as_ref()))?;
     if options.renames {
         renames::pair(place, &mut changes)?;
     }
     let count = changes.len() as u64;
     for mut change in changes {
         if options.content_bytes > 0 && (change.conflict || !options.conflicts_only) {
-            add_contents(place, &mut change, options.content_bytes)?;
+            add_contents(place, &mut change, options.content_bytes, options.binary_contents)?;
         }
         answers.tell(Answer::Change(change))?;
     }
     Ok(JobDone { apply_id: String::new(), count })
 }
 
+/// From when on what the project's owner changes is in conflict with the sandbox's changes.
+pub struct Since {
+    attached_at_ns: i64,
+    rebased_at_ns: i64,
+    /// Where the rebase does not count.
+    except: HashSet<Vec<u8>>,
+}
+
+impl Since {
+    pub fn new(attached_at_ns: i64, rebased: Option<&Rebased>) -> Self {
+        let rebased_at_ns = rebased.map_or(attached_at_ns, |rebased| rebased.at_ns);
+        let except = rebased.map(|rebased| rebased.except.iter().cloned().collect()).unwrap_or_default();
+        Self { attached_at_ns, rebased_at_ns, except }
+    }
+
+    fn at(&self, path: &[u8]) -> i64 {
+        if self.except.contains(path) { self.attached_at_ns } else { self.rebased_at_ns }
+    }
+}
+
 /// Every change, in the order of paths, without contents.
-pub fn changes(place: &Place, attached_at_ns: i64) -> Result<Vec<LayerChange>, JobError> {
-    let mut scan =
-        Scan { known: Known::read(place)?, copied_at_ns: place.copied_at_ns, attached_at_ns, found: Vec::new() };
+pub fn changes(place: &Place, since: Since) -> Result<Vec<LayerChange>, JobError> {
+    let mut scan = Scan { known: Known::read(place)?, copied_at_ns: place.copied_at_ns, since, found: Vec::new() };
     scan.directory(place.upper.as_fd(), Some(place.lower.as_fd()), b"", place.copied_at_ns.is_some())?;
     scan.removed_before(place)?;
     scan.found.sort_by(|a, b| a.path.cmp(&b.path));
@@ -47,7 +67,7 @@ pub fn changes(place: &Place, attached_at_ns: i64) -> Result<Vec<LayerChange>, J
 struct Scan {
     known: Known,
     copied_at_ns: Option<i64>,
-    attached_at_ns: i64,
+    since: Since,
     found: Vec<LayerChange>,
 }
 
@@ -113,12 +133,11 @@ impl Scan {
         path: &[u8],
         (old, new): (&Stat, &Stat),
     ) -> Result<(), JobError> {
-        // Nobody has touched the copy since it was made, nor the original since it was copied.
-        let untouched = self.copied_at_ns.is_some_and(|copied_at| layer::ctime_ns(new) < copied_at);
-        if untouched && layer::ctime_ns(old) <= self.attached_at_ns {
+        // Nobody has touched the copy since it was made: if it differs, the host changed the original.
+        if self.copied_at_ns.is_some_and(|copied_at| layer::ctime_ns(new) < copied_at) {
             return Ok(());
         }
-        let conflict = self.conflicts(old);
+        let conflict = self.conflicts(old, path);
         let (before, after) = (layer::state(lower, name, old)?, layer::state(upper, name, new)?);
         let looks_other = before.r#type != after.r#type || before.target != after.target || before.size != after.size;
         let regular = layer::file_type(new) == Type::Regular;
@@ -184,7 +203,7 @@ impl Scan {
         if self.known.is_delivered(&path, Identity::GONE) || self.never_copied(&old, layer::born_ns(lower, name)) {
             return Ok(());
         }
-        let conflict = layer::file_type(&old) != Type::Directory && self.conflicts(&old);
+        let conflict = layer::file_type(&old) != Type::Directory && self.conflicts(&old, &path);
         let state = layer::state(lower, name, &old)?;
         self.push(change(path, Kind::Deleted, Some(state), None, conflict));
         Ok(())
@@ -200,9 +219,12 @@ impl Scan {
     }
 
     /// Was the project's file changed since the sandbox attached it, by anybody but us?
-    fn conflicts(&self, old: &Stat) -> bool {
-        let ctime = layer::ctime_ns(old);
-        layer::file_type(old) != Type::Directory && ctime > self.attached_at_ns && !self.known.is_ours(old)
+    fn conflicts(&self, old: &Stat, path: &[u8]) -> bool {
+        layer::file_type(old) != Type::Directory && self.changed_after(old, self.since.at(path))
+    }
+
+    fn changed_after(&self, old: &Stat, since_ns: i64) -> bool {
+        layer::ctime_ns(old) > since_ns && !self.known.is_ours(old)
     }
 
     /// A copy has no sockets and the like, and nothing that was made since.
@@ -212,9 +234,13 @@ impl Scan {
                 Type::Special => true,
                 // Its entries change a directory's ctime.
                 Type::Directory => {
-                    born.is_none_or(|born| born > self.attached_at_ns) && !self.known.is_our_directory(old)
+                    born.is_none_or(|born| born > self.since.attached_at_ns) && !self.known.is_our_directory(old)
                 }
-                _ => self.conflicts(old),
+                // Where that is not known, what was changed is taken for new.
+                _ => match born {
+                    Some(born) => born > self.since.attached_at_ns && !self.known.is_ours(old),
+                    None => self.changed_after(old, self.since.attached_at_ns),
+                },
             }
     }
 
@@ -241,7 +267,7 @@ fn open_if_there(dir: impl AsFd, path: &[u8]) -> Result<Option<OwnedFd>, Errno> 
     }
 }
 
-fn add_contents(place: &Place, change: &mut LayerChange, limit: u64) -> Result<(), JobError> {
+fn add_contents(place: &Place, change: &mut LayerChange, limit: u64, binary: bool) -> Result<(), JobError> {
     let old_path = if change.from.is_empty() { &change.path } else { &change.from };
     for (root, path, state) in
         [(&place.lower, old_path, &mut change.old), (&place.upper, &change.path, &mut change.new)]
@@ -251,7 +277,7 @@ fn add_contents(place: &Place, change: &mut LayerChange, limit: u64) -> Result<(
             continue;
         }
         if let Ok(dir) = beneath::open_directory(root, parent) {
-            compare::read_content(&dir, name, state, limit)?;
+            compare::read_content(&dir, name, state, limit, binary)?;
         }
     }
     Ok(())

@@ -60,7 +60,7 @@ impl Case {
     }
 
     fn scan(&self) -> Vec<LayerChange> {
-        let job = ScanJob { content_bytes: 1 << 20, renames: true, attached_at_ns: i64::MAX, conflicts_only: false };
+        let job = ScanJob { content_bytes: 1 << 20, renames: true, attached_at_ns: i64::MAX, ..ScanJob::default() };
         let answers = self.job(Job::Scan(job)).unwrap();
         answers.into_iter().map(|answer| if let Answer::Change(change) = answer { change } else { panic!() }).collect()
     }
@@ -76,7 +76,7 @@ impl Case {
     }
 
     fn apply_all(&self, id: &str) {
-        let paths: Vec<String> = scan::changes(&self.place(), i64::MAX)
+        let paths: Vec<String> = scan::changes(&self.place(), scan::Since::new(i64::MAX, None))
             .unwrap()
             .iter()
             .map(|c| String::from_utf8(c.path.clone()).unwrap())

@@ -1,6 +1,6 @@
 //! A copy of a whole project, for sandboxes that are given one instead of an overlay.
 
-use std::{ffi::OsStr, fs as stdfs, os::fd::OwnedFd};
+use std::{ffi::OsStr, fs as stdfs, os::fd::OwnedFd, thread, time::Duration};
 
 use rustix::{
     fs::{self, Mode},
@@ -15,8 +15,21 @@ use crate::proto::keeper::{JobDone, LayerFileType as Type};
 pub fn copy(place: &Place) -> Result<JobDone, JobError> {
     let device = fs::fstat(&place.lower)?.st_dev;
     let count = directory(&place.lower, &place.upper, b"", device)?;
-    stdfs::write(place.layer.join(layer::COPIED), "")?;
+    mark(place)?;
     Ok(JobDone { count, ..JobDone::default() })
+}
+
+/// The mark is later than everything that was copied, and nothing that is written afterwards is earlier: times of files move
+/// in steps of some milliseconds.
+fn mark(place: &Place) -> Result<(), JobError> {
+    let mark = place.layer.join(layer::COPIED);
+    stdfs::write(&mark, "")?;
+    let last = layer::ctime_ns(&fs::stat(&mark)?);
+    while layer::ctime_ns(&fs::stat(&mark)?) <= last {
+        thread::sleep(Duration::from_millis(1));
+        stdfs::write(&mark, "")?;
+    }
+    Ok(())
 }
 
 fn directory(from: &OwnedFd, to: &OwnedFd, path: &[u8], device: u64) -> Result<u64, JobError> {

@@ -273,6 +273,14 @@ export function fakeEngine(watched: Watched): Engine {
           { path: notText, outcome: 4, reason: "hook" },
         ],
       }),
+      export: async function* () {
+        yield notText;
+        yield bytes("rest");
+      },
+      rebase: async () => [
+        { path: bytes("b"), outcome: 2 },
+        { path: notText, outcome: 3, reason: "both" },
+      ],
       undo: async () => [{ path: bytes("b"), outcome: 1 }],
       discard: async () => 12,
     },

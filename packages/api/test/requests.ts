@@ -58,6 +58,8 @@ export const requests: [DescMethod, object[]][] = [
   [FileService.method.downloadArchive, [{ ...box, path: "." }]],
   [WorkspaceService.method.diffWorkspace, [{ ...box, patch: true, paths: ["a/**", "b"] }]],
   [WorkspaceService.method.applyWorkspace, [{ ...box, paths: ["a"], dryRun: true }]],
+  [WorkspaceService.method.exportWorkspace, [{ ...box, format: 2, paths: ["a"] }]],
+  [WorkspaceService.method.rebaseWorkspace, [box]],
   [WorkspaceService.method.undoApply, [{ ...box, applyId: "a1" }]],
   [WorkspaceService.method.discardWorkspace, [box]],
   [ApprovalService.method.listApprovals, [{ ...box, all: true, pageSize: 5 }]],

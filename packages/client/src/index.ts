@@ -16,7 +16,7 @@ export type { Secret, Secrets, SetSecretOptions } from "./api/secrets.ts";
 export type { Session, Sessions } from "./api/sessions.ts";
 export type { Stdin, StdinSource } from "./api/stdin.ts";
 export type { Config, Health, System } from "./api/system.ts";
-export type { Applied, ApplyOptions, Changes, DiffOptions } from "./api/workspace.ts";
+export type { Applied, ApplyOptions, Changes, DiffOptions, ExportOptions, Rebased } from "./api/workspace.ts";
 export type { CallOptions, OnceOptions } from "./call/options.ts";
 export type { Client, RunOptions } from "./client.ts";
 export { type ConnectionOptions, connect } from "./connect.ts";

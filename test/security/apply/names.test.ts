@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Protection } from "../../../packages/sandbox/src/changes/protect.ts";
 
-const withheld = (path: string) => new Protection(() => false).withheld({ path, now: "file" });
+const withheld = (path: string) =>
+  new Protection({ projectDir: "/p", hasInProject: () => false }).withheld({ path, now: "file" });
 
 test("what names the programs that a developer's tools then run is withheld", () => {
   for (const path of [

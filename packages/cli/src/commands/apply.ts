@@ -1,5 +1,6 @@
 import type { Applied } from "@caisson/client";
 import { defineCommand } from "../command/command.ts";
+import { UsageError } from "../command/usage-error.ts";
 import type { Printer } from "../text/printer.ts";
 import { boxWithChanges, changesPlace } from "../work/changes.ts";
 
@@ -18,6 +19,10 @@ export const command = defineCommand({
       value: "GLOB",
       summary: "Only what matches; names a withheld file",
     },
+    force: {
+      kind: "flag",
+      summary: "With --path: also what was changed on the host meanwhile; `undo` brings that back",
+    },
     "dry-run": { kind: "flag", short: "n", summary: "Only say what would happen" },
   },
   examples: [
@@ -27,7 +32,9 @@ export const command = defineCommand({
   ],
   async run({ options, positionals, io, client, print }) {
     const box = await boxWithChanges(client, io, positionals[0]);
-    const result = await box.workspace.apply({ paths: options.path, dryRun: options["dry-run"] });
+    const { path: paths, "dry-run": dryRun, force } = options;
+    if (force && paths.length === 0) throw new UsageError("--force needs --path: what may be replaced?");
+    const result = await box.workspace.apply({ paths, dryRun, force });
     if (options.json) await print.json({ sandboxId: box.id, ...result });
     else await printApplied(print, result, options["dry-run"]);
     return result.conflicts > 0 ? 1 : 0;

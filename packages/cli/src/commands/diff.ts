@@ -9,6 +9,9 @@ export const command = defineCommand({
   options: {
     path: { kind: "text", short: "p", many: true, value: "GLOB", summary: "Only what matches" },
     names: { kind: "flag", summary: "Only the names of what changed" },
+    "hide-ignored": { kind: "flag", summary: "Leave out what `.gitignore` names" },
+    after: { kind: "text", value: "PATH", summary: "Only what comes after this path" },
+    limit: { kind: "int", summary: "At most so many changes" },
   },
   examples: [
     { line: "caisson diff", what: "What the last run in this directory changed" },
@@ -17,15 +20,23 @@ export const command = defineCommand({
   ],
   async run({ options, positionals, io, client, print }) {
     const box = await boxWithChanges(client, io, positionals[0]);
-    const changes = await box.workspace.diff({ paths: options.path, patch: !options.names });
-    if (options.json) await print.json(changes.map(({ pathBytes: _, ...change }) => change));
-    else if (options.names) await printChanges(print, changes);
-    else {
-      for (const change of changes) {
-        if (change.patch !== "")
-          await print.text(io.stdout.isTerminal ? `${printableLines(change.patch)}` : change.patch);
-        else if (change.type !== "directory") await printChanges(print, [change]);
-      }
+    const wanted = {
+      paths: options.path,
+      patch: !options.names,
+      hideIgnored: options["hide-ignored"],
+      after: options.after,
+      limit: options.limit,
+    };
+    if (options.json) {
+      const changes = await box.workspace.diff(wanted);
+      await print.json(changes.map(({ pathBytes: _, ...change }) => change));
+      return 0;
+    }
+    // As they come: nobody has to wait for, or hold, a hundred thousand of them.
+    for await (const change of box.workspace.changes(wanted)) {
+      if (!options.names && change.patch !== "")
+        await print.text(io.stdout.isTerminal ? printableLines(change.patch) : change.patch);
+      else if (options.names || change.type !== "directory") await printChanges(print, [change]);
     }
     return 0;
   },

@@ -31,6 +31,7 @@ const groups: readonly { title: string; commands: Readonly<Record<string, Loader
     commands: {
       cp: () => import("./cp.ts"),
       files: () => import("./files.ts"),
+      git: () => import("./git.ts"),
     },
   },
   {
@@ -38,6 +39,8 @@ const groups: readonly { title: string; commands: Readonly<Record<string, Loader
     commands: {
       diff: () => import("./diff.ts"),
       apply: () => import("./apply.ts"),
+      export: () => import("./export.ts"),
+      rebase: () => import("./rebase.ts"),
       discard: () => import("./discard.ts"),
       undo: () => import("./undo.ts"),
     },

@@ -9,6 +9,12 @@ export async function* pack(dir: string, name: string): AsyncGenerator<Uint8Arra
   yield Buffer.alloc(2 * blockBytes);
 }
 
+/** One file of the host as tar. */
+export async function* packOne(path: string, name: string): AsyncGenerator<Uint8Array> {
+  yield* packEntry(path, name);
+  yield Buffer.alloc(2 * blockBytes);
+}
+
 async function* packEntry(path: string, name: string): AsyncGenerator<Uint8Array> {
   const stats = await lstat(path);
   if (stats.isDirectory()) {

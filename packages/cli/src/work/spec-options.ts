@@ -14,8 +14,8 @@ export const specOptions = {
   },
   mode: {
     kind: "choice",
-    choices: ["overlay", "copy", "bind", "none"],
-    summary: "How: writes stay aside, a copy, read-only, or not at all. Default: overlay",
+    choices: ["overlay", "copy", "bind", "bind-write", "none"],
+    summary: "How: writes stay aside, a copy, read-only, the project itself, or not at all. Default: overlay",
   },
   "no-workspace": { kind: "flag", summary: "Attach no project; the same as --workspace none" },
   tier: {
@@ -45,6 +45,14 @@ export const specOptions = {
     many: true,
     value: "NAME",
     summary: "Give it a secret; see `caisson secret ls`",
+  },
+  "git-name": { kind: "text", value: "NAME", summary: "Who commits inside; with --git-email" },
+  "git-email": { kind: "text", value: "ADDRESS", summary: "The address of who commits inside" },
+  cache: {
+    kind: "choice",
+    many: true,
+    choices: ["npm", "cargo", "pip", "go", "maven", "all"],
+    summary: "Keep a private cache for this project",
   },
   memory: { kind: "size", short: "m", summary: "Memory" },
   cpus: { kind: "number", summary: "Processors, such as 1.5" },
@@ -78,6 +86,9 @@ export function specFrom(values: SpecValues, io: Io, host: Host): ChosenSpec {
   const network = networkFrom(values);
   if (network) spec.network = network;
   if (values.secret.length > 0) spec.secrets = values.secret;
+  const git = { name: values["git-name"] ?? "", email: values["git-email"] ?? "" };
+  if (git.name !== "" || git.email !== "") spec.git = git;
+  if (values.cache.length > 0) spec.caches = [...values.cache];
   if (values["idle-ttl"]) spec.idleTtl = values["idle-ttl"];
   if (values["max-age"]) spec.maxAge = values["max-age"];
   const limits: Limits = { memory: values.memory, cpus: values.cpus, pids: values.pids, disk: values.disk };

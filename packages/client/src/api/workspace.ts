@@ -1,3 +1,4 @@
+import type { ExportFormat } from "@caisson/contract";
 import type { Caller } from "../call/caller.ts";
 import type { CallOptions } from "../call/options.ts";
 import { type AppliedFile, appliedFrom, type Change, changeFrom } from "../values/change.ts";
@@ -8,6 +9,26 @@ export interface DiffOptions extends CallOptions {
   patch?: boolean | undefined;
   /** Only what matches one of these globs. Default: everything. */
   paths?: readonly string[] | undefined;
+  /** Leave out what the project's `.gitignore` files name. Default: false. */
+  hideIgnored?: boolean | undefined;
+  /** Only what comes after this path, and at most so many: for reading in pages. Default: everything. */
+  after?: string | undefined;
+  limit?: number | undefined;
+}
+
+export interface ExportOptions extends CallOptions {
+  /** A patch for `git apply`, or an archive in the form of an image's layer. Default: `patch`. */
+  format?: "patch" | "tar" | undefined;
+  /** Only what matches one of these globs. Default: everything. */
+  paths?: readonly string[] | undefined;
+  hideIgnored?: boolean | undefined;
+}
+
+export interface Rebased {
+  /** What both sides had changed. */
+  files: AppliedFile[];
+  merged: number;
+  conflicts: number;
 }
 
 export interface ApplyOptions extends CallOptions {
@@ -15,6 +36,8 @@ export interface ApplyOptions extends CallOptions {
   paths?: readonly string[] | undefined;
   /** Only say what would happen. Default: false. */
   dryRun?: boolean | undefined;
+  /** Also what the project's owner changed meanwhile, as far as `paths` name it. Default: false. */
+  force?: boolean | undefined;
 }
 
 export interface Applied {
@@ -45,15 +68,56 @@ export class Workspace {
 
   /** What changed, in the order of paths. */
   async diff(options: DiffOptions = {}): Promise<Changes> {
-    const paths = [...(options.paths ?? [])];
-    const request = { sandboxId: this.#sandboxId, patch: options.patch ?? false, paths };
     const answers = await this.#caller.collect(
       (c) => c.WorkspaceService.method.diffWorkspace,
-      request,
+      this.#diffRequest(options),
       options,
     );
     const changes = answers.flatMap((answer) => answer.changes.map(changeFrom));
+    const paths = [...(options.paths ?? [])];
     return Object.assign(changes, { apply: (more: ApplyOptions = {}) => this.apply({ ...more, paths }) });
+  }
+
+  /** The same as they are found, however many there are. */
+  async *changes(options: DiffOptions = {}): AsyncGenerator<Change> {
+    for await (const { changes } of this.#caller.stream(
+      (c) => c.WorkspaceService.method.diffWorkspace,
+      this.#diffRequest(options),
+      options,
+    ))
+      for (const change of changes) yield changeFrom(change);
+  }
+
+  #diffRequest({ patch = false, paths = [], hideIgnored = false, after = "", limit = 0 }: DiffOptions) {
+    return { sandboxId: this.#sandboxId, patch, paths: [...paths], hideIgnored, after, limit };
+  }
+
+  /** The changes in a form that other tools take, as it comes. */
+  async *export(options: ExportOptions = {}): AsyncGenerator<Uint8Array> {
+    const { format = "patch", paths = [], hideIgnored = false } = options;
+    const request = {
+      sandboxId: this.#sandboxId,
+      format: (format === "tar" ? 2 : 1) as ExportFormat,
+      paths: [...paths],
+      hideIgnored,
+    };
+    for await (const { data } of this.#caller.stream(
+      (c) => c.WorkspaceService.method.exportWorkspace,
+      request,
+      options,
+    ))
+      yield data;
+  }
+
+  /** Brings the changes of an ended sandbox up to what the project is now; the project is not touched. */
+  async rebase(options: CallOptions = {}): Promise<Rebased> {
+    const request = { sandboxId: this.#sandboxId };
+    const answer = await this.#caller.unary(
+      (c) => c.WorkspaceService.method.rebaseWorkspace,
+      request,
+      options,
+    );
+    return { files: answer.files.map(appliedFrom), merged: answer.merged, conflicts: answer.conflicts };
   }
 
   async apply(options: ApplyOptions = {}): Promise<Applied> {
@@ -61,6 +125,7 @@ export class Workspace {
       sandboxId: this.#sandboxId,
       paths: [...(options.paths ?? [])],
       dryRun: options.dryRun ?? false,
+      force: options.force ?? false,
     };
     const answer = await this.#caller.unary(
       (c) => c.WorkspaceService.method.applyWorkspace,

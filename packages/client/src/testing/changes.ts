@@ -67,6 +67,15 @@ export function workspaceService(daemon: Around): ServedService {
       if (list.length > 0) yield { changes: list };
     },
     applyWorkspace: async ({ sandboxId, paths, dryRun }) => changes(sandboxId).apply(paths, dryRun),
+    async *exportWorkspace({ sandboxId }) {
+      for (const { patch } of changes(sandboxId).list) yield { data: new TextEncoder().encode(patch) };
+    },
+    rebaseWorkspace: async ({ sandboxId }) => {
+      const files = changes(sandboxId).list.flatMap(({ path, conflict }) =>
+        conflict ? [{ path, outcome: ApplyOutcome.CONFLICT, reason: "both sides changed it" }] : [],
+      );
+      return { files, merged: 0, conflicts: files.length };
+    },
     undoApply: async ({ sandboxId }) => changes(sandboxId).undo(),
     discardWorkspace: async ({ sandboxId }) => {
       if (daemon.sandbox(sandboxId).state !== SandboxState.ENDED)

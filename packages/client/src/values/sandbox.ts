@@ -12,7 +12,7 @@ import { enumName, toDate, toNumber, toSeconds } from "./numbers.ts";
 
 const tiers = ["unspecified", "container", "gvisor", "microvm"] as const;
 const states = ["unspecified", "queued", "starting", "ready", "stopping", "ended"] as const;
-const modes = ["unspecified", "none", "overlay", "bind", "copy"] as const;
+const modes = ["unspecified", "none", "overlay", "bind", "copy", "bind-write"] as const;
 
 export type Tier = Exclude<(typeof tiers)[number], "unspecified">;
 export type SandboxState = Exclude<(typeof states)[number], "unspecified">;
@@ -55,6 +55,10 @@ export interface SandboxSpec {
   toolchains?: "auto" | "off" | undefined;
   /** What it may reach. Default: what configuration and profile say. */
   network?: Network | undefined;
+  /** Who commits inside; nothing of the host's git configuration is taken. Default: nobody. */
+  git?: { name: string; email: string } | undefined;
+  /** Private caches that are kept for the project: `npm`, `cargo`, `pip`, `go`, `maven` or `all`. Default: none. */
+  caches?: string[] | undefined;
 }
 
 export interface Sandbox {
@@ -139,6 +143,8 @@ export function specInit(spec: SandboxSpec): MessageInitShape<typeof SandboxSpec
   if (spec.secrets) init.secrets = spec.secrets;
   if (spec.toolchains) init.toolchains = spec.toolchains;
   if (spec.network) init.network = networkInit(spec.network);
+  if (spec.git) init.git = spec.git;
+  if (spec.caches) init.caches = spec.caches;
   return init;
 }
 

@@ -80,6 +80,7 @@ export const rules = {
       "UploadArchive",
       "ApplyWorkspace",
       "UndoApply",
+      "RebaseWorkspace",
       "DiscardWorkspace",
       "ImportImage",
       "RemoveImage",

@@ -2,7 +2,14 @@
 import { realpath } from "node:fs/promises";
 import { resolve, sep } from "node:path";
 import { create } from "@bufbuild/protobuf";
-import { CaissonError, LimitsSchema, Tier } from "@caisson/contract";
+import {
+  CaissonError,
+  type GitIdentity,
+  GitIdentitySchema,
+  LimitsSchema,
+  Tier,
+  WorkspaceMode,
+} from "@caisson/contract";
 import { type CompleteSpec, Profiles, type SpecInit } from "@caisson/sandbox";
 import type { Config, Sourced } from "./config.ts";
 import { completeNetwork } from "./network.ts";
@@ -34,8 +41,19 @@ function complete(spec: SpecInit, values: Map<SettingKey, Sourced>): SpecInit {
     idleTtlS: spec.idleTtlS || (value("sandbox.idle_ttl_s") as number),
     image: spec.image || (value("sandbox.image") as string),
     toolchains: spec.toolchains || (value("sandbox.toolchains") === "off" ? "off" : ""),
+    ...gitOf(spec, value("sandbox.git_name") as string, value("sandbox.git_email") as string),
+    ...(spec.caches?.length || !spec.workspace?.dir ? {} : { caches: value("sandbox.caches") as string[] }),
     env: { ...(value("sandbox.env") as Record<string, string>), ...spec.env },
   };
+}
+
+/** What a request leaves out of its identity comes from the configuration. */
+function gitOf(spec: SpecInit, name: string, email: string): { git?: GitIdentity } {
+  const git = create(GitIdentitySchema, {
+    name: spec.git?.name || name,
+    email: spec.git?.email || email,
+  });
+  return git.name || git.email ? { git } : {};
 }
 
 /** Raises the tier and lowers the limits to the policy's; what cannot be bounded so is refused. */
@@ -56,6 +74,8 @@ async function bound(spec: SpecInit, policy: Policy, profiles: Profiles): Promis
     if (spec.toolchains === "auto") forbid("toolchains of the host");
     spec.toolchains = "off";
   }
+  if (policy.bind_write === false && spec.workspace?.mode === WorkspaceMode.BIND_WRITE)
+    forbid("a project that is written directly");
   const dir = spec.workspace?.dir;
   if (policy.workspaces && dir) {
     const [place, ...roots] = await Promise.all([dir, ...policy.workspaces].map(real));

@@ -19,6 +19,8 @@ export interface Policy {
   workspaces?: string[];
   /** Whether the daemon may listen on TCP. */
   tcp?: boolean;
+  /** Whether a sandbox may write a project itself. */
+  bind_write?: boolean;
   /** Whether toolchains of the host, which lie in home directories, may be shown. */
   toolchains?: boolean;
   /** The only kinds of request that may be asked for, whether answers may hold for always, and what is refused
@@ -38,6 +40,7 @@ const keys = [
   "limits",
   "workspaces",
   "tcp",
+  "bind_write",
   "toolchains",
   "approvals",
   "network",
@@ -90,7 +93,7 @@ export function checkPolicy(file: ConfigFile): Policy {
   }
   if (tree.network !== undefined) policy.network = checkNetwork(tree.network, wrong);
   if (tree.approvals !== undefined) policy.approvals = checkApprovals(tree.approvals, wrong);
-  for (const key of ["tcp", "toolchains"] as const) {
+  for (const key of ["tcp", "bind_write", "toolchains"] as const) {
     const value = tree[key];
     if (value !== undefined)
       policy[key] = typeof value === "boolean" ? value : wrong(`${key} must be true or false`);

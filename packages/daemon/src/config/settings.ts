@@ -169,6 +169,24 @@ export const settings = {
     default: [],
     about: "Name servers for what sandboxes reach, as `address` or `address:port`; empty for the system's.",
   },
+  "sandbox.git_name": {
+    kind: "text",
+    default: "",
+    about: "Who commits inside; with sandbox.git_email.",
+    project: true,
+  },
+  "sandbox.git_email": {
+    kind: "text",
+    default: "",
+    about: "The address of who commits inside.",
+    project: true,
+  },
+  "sandbox.caches": {
+    kind: "list",
+    default: [],
+    about: "Private caches kept per project: npm, cargo, pip, go, maven or all.",
+    project: true,
+  },
   "sandbox.env": { kind: "table", default: {}, about: "Variables for every command.", project: true },
   "sandbox.idle_ttl_s": {
     kind: "number",

@@ -16,11 +16,14 @@ import {
   LayerChangeKind,
   LayerFileType,
 } from "@caisson/contract/keeper";
+import { git } from "./git.ts";
 import { matcher } from "./glob.ts";
+import { withoutIgnored } from "./ignored.ts";
 import { type JobInit, type JobItem, runJob } from "./job.ts";
 import { Merger } from "./merge.ts";
 import { patchOf } from "./patch.ts";
 import { type Judged, Protection } from "./protect.ts";
+import { readRebase } from "./rebase.ts";
 
 /** Where a sandbox's changes are, and what they are changes of. */
 export interface Layer {
@@ -45,23 +48,51 @@ export type ChangeInit = MessageInitShape<typeof WorkspaceChangeSchema>;
 export type AppliedInit = MessageInitShape<typeof AppliedFileSchema>;
 
 /** Any `git status` may write it anew, without anybody having changed anything. */
-const gitIndex = ".git/index";
+export const gitIndex = ".git/index";
 
 /** Files up to this size are compared line by line. */
-const contentBytes = 1n << 20n;
+export const contentBytes = 1n << 20n;
+
+export interface ListOptions {
+  /** With unified diffs of text. */
+  patch: boolean;
+  paths: readonly string[];
+  /** Without what the project's `.gitignore` files name. Default: false. */
+  hideIgnored?: boolean;
+  /** Only what comes after this path, and at most so many. Default: everything. */
+  after?: string;
+  limit?: number;
+}
 
 /** Lists what changed, in the order of paths. */
-export async function* listChanges(
-  layer: Layer,
-  options: { patch: boolean; paths: readonly string[] },
-): AsyncGenerator<ChangeInit> {
-  const matches = matcher(options.paths);
-  const protection = protectionOf(layer);
-  for await (const change of scan(layer, { content: options.patch ? contentBytes : 0n })) {
-    const path = pathText(change.path);
-    const withheld = protection.withheld(judged(change, path)) ?? "";
-    if (matches(path)) yield { ...(await describe(change, path, options.patch)), withheld };
+export async function* listChanges(layer: Layer, options: ListOptions): AsyncGenerator<ChangeInit> {
+  const { patch, hideIgnored = false, limit = 0 } = options;
+  let count = 0;
+  const found = chosenChanges(layer, options, { content: patch ? contentBytes : 0n });
+  const shown = hideIgnored ? withoutIgnored(layer, found) : found;
+  const protection = await protectionOf(layer);
+  for await (const { change, withheld } of judgedChanges(protection, shown)) {
+    yield { ...(await describe(change, pathText(change.path), patch)), withheld };
+    if (++count === limit) return;
   }
+}
+
+async function* chosenChanges(
+  layer: Layer,
+  { paths, after = "" }: ListOptions,
+  options: { content: bigint },
+): AsyncGenerator<LayerChange> {
+  const matches = matcher(paths);
+  const start = Buffer.from(after);
+  for await (const change of scan(layer, options)) {
+    if (after !== "" && Buffer.compare(change.path, start) <= 0) continue;
+    if (matches(pathText(change.path))) yield change;
+  }
+}
+
+async function* judgedChanges(protection: Protection, changes: AsyncIterable<LayerChange>) {
+  for await (const change of changes)
+    yield { change, withheld: protection.withheld(judged(change, pathText(change.path))) ?? "" };
 }
 
 export interface Applied {
@@ -72,11 +103,11 @@ export interface Applied {
 /** Brings changes into the project. */
 export async function applyChanges(
   layer: Layer,
-  options: { paths: readonly string[]; dryRun: boolean },
+  options: { paths: readonly string[]; dryRun: boolean; force?: boolean },
 ): Promise<Applied> {
   const matches = matcher(options.paths);
   const merger = new Merger(layer);
-  const protection = protectionOf(layer);
+  const protection = await protectionOf(layer);
   const why = (change: LayerChange, path: string) => {
     const reason = protection.withheld(judged(change, path));
     return options.paths.includes(path) ? undefined : reason;
@@ -94,9 +125,10 @@ export async function applyChanges(
       files.push({ path: change.path, outcome: ApplyOutcome.WITHHELD, reason });
       continue;
     }
-    const content = change.conflict ? await merger.merge(path, change) : undefined;
+    const named = options.force === true && options.paths.length > 0;
+    const content = change.conflict && !named ? await merger.merge(path, change) : undefined;
     if (content !== undefined) merged.add(path);
-    const force = change.conflict && path === gitIndex && (await merger.nothingStaged());
+    const force = change.conflict && (named || (path === gitIndex && (await merger.nothingStaged())));
     const type = change.new?.type ?? LayerFileType.UNSPECIFIED;
     items.push({ path: change.path, type, force, from: movedFrom(change), ...(content && { content }) });
   }
@@ -112,7 +144,7 @@ export async function applyChanges(
   let applied = 0;
   const value = {
     items,
-    attachedAtNs: attachedAtNs(layer),
+    ...sinceOf(layer),
     dryRun: options.dryRun,
     applyId,
     uid: layer.uid,
@@ -190,23 +222,30 @@ function copyJob(layer: CopiedLayer, job: JobInit["job"]): JobInit {
   return { lower: layer.projectDir, layer: layer.dir, isCopy: true, job } as JobInit;
 }
 
-async function* scan(
+export async function* scan(
   layer: Layer,
-  options: { content: bigint; conflictsOnly?: boolean },
+  options: { content: bigint; conflictsOnly?: boolean; binary?: boolean },
 ): AsyncGenerator<LayerChange> {
   const value = {
     contentBytes: options.content,
     conflictsOnly: options.conflictsOnly ?? false,
     renames: true,
-    attachedAtNs: attachedAtNs(layer),
+    binaryContents: options.binary ?? false,
+    ...sinceOf(layer),
   };
   for await (const item of runJob(layer.guest, { ...place(layer), job: { case: "scan", value } })) {
     if ("change" in item) yield item.change;
   }
 }
 
-function protectionOf(layer: Layer): Protection {
-  return new Protection((path) => existsSync(join(layer.projectDir, path)));
+async function protectionOf(layer: Layer): Promise<Protection> {
+  const { projectDir } = layer;
+  const hooks = await git(layer, ["config", "--type=path", "--get-all", "core.hooksPath"]);
+  return new Protection({
+    projectDir,
+    hasInProject: (path) => existsSync(join(projectDir, path)),
+    hooks: (hooks?.toString() ?? "").split("\n").filter(Boolean),
+  });
 }
 
 function judged(change: LayerChange, path: string): Judged {
@@ -217,17 +256,30 @@ function judged(change: LayerChange, path: string): Judged {
       return { path, now: "file" };
     case LayerFileType.DIRECTORY:
       return { path, now: "directory" };
+    case LayerFileType.SYMLINK:
+      return { path, now: "link", target: pathText(change.new.target) };
     default:
       return { path, now: "other" };
   }
 }
 
-function place(layer: Layer): Pick<JobInit, "lower" | "layer" | "isCopy"> {
+export function place(layer: Layer): Pick<JobInit, "lower" | "layer" | "isCopy"> {
   return { lower: layer.projectDir, layer: layer.dir, isCopy: layer.isCopy };
 }
 
-function attachedAtNs(layer: Layer): bigint {
-  return BigInt(Math.floor(layer.attachedAtMs)) * 1_000_000n;
+/** From when on what the project's owner changes is in conflict with the sandbox's changes. */
+export function sinceOf(layer: Layer) {
+  const nanoseconds = (ms: number) => BigInt(Math.floor(ms)) * 1_000_000n;
+  const rebase = readRebase(layer.dir);
+  return {
+    attachedAtNs: nanoseconds(layer.attachedAtMs),
+    ...(rebase && {
+      rebased: {
+        atNs: nanoseconds(rebase.atMs),
+        except: rebase.except.map((path) => Buffer.from(path, "base64")),
+      },
+    }),
+  };
 }
 
 async function describe(change: LayerChange, path: string, withPatch: boolean): Promise<ChangeInit> {

@@ -6,9 +6,13 @@ export {
   type CopiedLayer,
   copyProject,
   type Layer,
+  type ListOptions,
   listChanges,
   packLayer,
   recoverApply,
   undoApply,
   unpackLayer,
 } from "./changes.ts";
+export { type ExportOptions, exportChanges } from "./export.ts";
+export { rebaseChanges } from "./rebase.ts";
+export { findSockets } from "./sockets.ts";

@@ -6,7 +6,10 @@ type Now = Judged["now"] | "gone";
 
 function withheld(path: string, what: Now = "file", inProject: string[] = []): string | undefined {
   const now = what === "gone" ? undefined : what;
-  return new Protection((other) => inProject.includes(other)).withheld({ path, now });
+  return new Protection({ projectDir: "/p", hasInProject: (other) => inProject.includes(other) }).withheld({
+    path,
+    now,
+  });
 }
 
 test("what commits and branches are made of passes", () => {
@@ -67,7 +70,7 @@ test("a repository's directory passes, a link or file in its place does not", ()
 test("a branch may be deleted, the repository and its objects may not", () => {
   assert.equal(withheld(".git/refs/heads/topic", "gone"), undefined);
   assert.notEqual(withheld(".git/objects/ab/cd", "gone"), undefined);
-  const judge = new Protection(() => true);
+  const judge = new Protection({ projectDir: "/p", hasInProject: () => true });
   for (const path of [".git", ".git/HEAD", ".git/refs/heads/main", ".git/packed-refs"]) {
     assert.notEqual(judge.withheld({ path, now: undefined }), undefined, path);
   }
@@ -80,4 +83,30 @@ test("a directory does not become a repository, and one that is has its settings
     assert.notEqual(withheld(path, "file", ["sub/HEAD"]), undefined, path);
   }
   assert.equal(withheld("sub/config", "gone", ["sub/HEAD"]), undefined);
+});
+
+test("links that lead out of the project are withheld, others and those to programs of the system pass", () => {
+  const link = (path: string, target: string) =>
+    new Protection({ projectDir: "/p", hasInProject: () => false }).withheld({ path, now: "link", target });
+  for (const target of ["b", "../x", "./../x/../y", "/p/x", "/p", "/usr/bin/python3", "/opt/node/bin/node"])
+    assert.equal(link("a/link", target), undefined, target);
+  for (const target of [
+    "../..",
+    "../../x",
+    "/etc/passwd",
+    "/home/me/.ssh/config",
+    "/pq",
+    "/p/../x",
+    "/usr/../etc/x",
+  ])
+    assert.match(link("a/link", target) ?? "", /leads out/, target);
+});
+
+test("where the repository's settings say that its hooks are, nothing is applied", () => {
+  const withHooks = (path: string, ...hooks: string[]) =>
+    new Protection({ projectDir: "/p", hasInProject: () => false, hooks }).withheld({ path, now: "file" });
+  assert.match(withHooks("tools/hooks/pre-commit", "tools/hooks") ?? "", /hooks/);
+  assert.match(withHooks("tools/hooks/pre-commit", "/p/tools/./hooks/") ?? "", /hooks/);
+  assert.equal(withHooks("tools/hooks2/x", "tools/hooks"), undefined);
+  assert.equal(withHooks("tools/x", "/elsewhere", "../out"), undefined);
 });

@@ -6,17 +6,30 @@ export interface Judged {
   /** Relative to the project. */
   path: string;
   /** What it is now; undefined if it is gone. */
-  now: "file" | "directory" | "other" | undefined;
+  now: "file" | "directory" | "link" | "other" | undefined;
+  /** Of a link: where it leads. */
+  target?: string;
+}
+
+/** What of the project matters here. */
+export interface Protected {
+  /** Its absolute path; empty where links out of it are nobody's concern. */
+  projectDir: string;
+  /** Is there anything at this path of the project, on the host? */
+  hasInProject(path: string): boolean;
+  /** Where git looks for hooks instead of its own place, as the repository's settings have it. */
+  hooks?: readonly string[];
 }
 
 /** Judges the changes of one project, in the order of their paths. */
 export class Protection {
-  readonly #hasInProject: (path: string) => boolean;
+  readonly #project: Protected;
+  readonly #hooks: readonly string[];
   #repositoryGone = false;
 
-  /** `hasInProject`: is there anything at this path of the project, on the host? */
-  constructor(hasInProject: (path: string) => boolean) {
-    this.#hasInProject = hasInProject;
+  constructor(project: Protected) {
+    this.#project = project;
+    this.#hooks = (project.hooks ?? []).flatMap((path) => inProject(project.projectDir, "", path) ?? []);
   }
 
   /** Why a change is withheld, or undefined. */
@@ -29,13 +42,25 @@ export class Protection {
       const reason = names.get(part.toLowerCase());
       if (reason) return reason;
     }
-    return this.#bareRepository(parts, change);
+    if (this.#hooks.some((hooks) => change.path === hooks || change.path.startsWith(`${hooks}/`)))
+      return "git on the host runs its hooks from there";
+    return this.#leavesProject(change) ?? this.#bareRepository(parts, change);
+  }
+
+  /** Whoever writes to such a link on the host writes elsewhere. Programs of the system are nobody's to write. */
+  #leavesProject({ path, now, target = "" }: Judged): string | undefined {
+    if (now !== "link" || this.#project.projectDir === "") return undefined;
+    if (systemPrograms.test(target) && !target.split("/").includes("..")) return undefined;
+    const parent = path.split("/").slice(0, -1).join("/");
+    return inProject(this.#project.projectDir, parent, target) === undefined
+      ? "it is a link that leads out of the project"
+      : undefined;
   }
 
   /** In `.git` only what commits, branches and refs are made of may pass; `config`, `hooks` and the like may not, nor may
    * links, nor a `.git` that points elsewhere. */
   #inGit(parts: string[], { now }: Judged): string | undefined {
-    if (now === "other" || (now === "file" && parts.length === 0)) return gitActs;
+    if (now === "other" || now === "link" || (now === "file" && parts.length === 0)) return gitActs;
     const [first = "", ...rest] = parts;
     // `.git` and `.git/HEAD` come before what makes up the history.
     if (now === undefined && (parts.length === 0 || (first === "HEAD" && rest.length === 0)))
@@ -59,11 +84,30 @@ export class Protection {
     for (let end = 1; end <= parts.length; end++) {
       const name = parts[end - 1]!.toLowerCase();
       if (!bareNames.has(name)) continue;
-      if (this.#hasInProject([...parts.slice(0, end - 1), "HEAD"].join("/"))) return gitActs;
+      if (this.#project.hasInProject([...parts.slice(0, end - 1), "HEAD"].join("/"))) return gitActs;
     }
     return undefined;
   }
 }
+
+/** Where a path leads from a directory of the project, by names alone; undefined: out of it. */
+function inProject(projectDir: string, parent: string, path: string): string | undefined {
+  const absolute = path.startsWith("/");
+  if (absolute && path !== projectDir && !path.startsWith(`${projectDir}/`)) return undefined;
+  const names = absolute
+    ? path.slice(projectDir.length).split("/")
+    : [...parent.split("/"), ...path.split("/")];
+  const found: string[] = [];
+  for (const name of names) {
+    if (name === "" || name === ".") continue;
+    if (name !== "..") found.push(name);
+    else if (found.pop() === undefined) return undefined;
+  }
+  return found.join("/");
+}
+
+/** What interpreters of virtual environments and the like lead to. */
+const systemPrograms = /^\/(usr|bin|sbin|lib|lib64|opt)\//;
 
 const gitActs = "git on the host would act on it";
 /** What git runs programs from, or is led to such, in a repository's directory. */

@@ -44,6 +44,25 @@ export async function askForApply(
   if (!allow) throw denied("applying these changes", by);
 }
 
+/** A writable bind is an apply of everything in advance. */
+export async function askForWritableBind(
+  context: EngineContext,
+  [dir, agent]: [dir: string, agent: string],
+  call: Asker,
+): Promise<void> {
+  if (mayApprove(call) || !context.approvals.asksFor("apply")) return;
+  const { allow, by } = await context.approvals.ask({
+    kind: "apply",
+    subject: dir,
+    sandboxId: "",
+    agent,
+    reason: `${call.actor} wants a sandbox that writes the project itself`,
+    by: call.actor,
+    signal: call.signal,
+  });
+  if (!allow) throw denied("a sandbox that writes the project itself", by);
+}
+
 /** The owner of the machine's socket answers for everything. */
 function mayApprove(call: Asker): boolean {
   return call.mayApprove ?? call.actor.startsWith("uid:");

@@ -2,7 +2,15 @@ import { existsSync } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { ApplyOutcome, CaissonError, SandboxState, WorkspaceMode } from "@caisson/contract";
-import { applyChanges, type Layer, listChanges, recoverApply, undoApply } from "../changes/index.ts";
+import {
+  applyChanges,
+  exportChanges,
+  type Layer,
+  listChanges,
+  rebaseChanges,
+  recoverApply,
+  undoApply,
+} from "../changes/index.ts";
 import { askForApply } from "./asking.ts";
 import type { EngineContext } from "./context.ts";
 import type { EngineChanges } from "./engine.ts";
@@ -30,6 +38,23 @@ export function engineChanges(context: EngineContext): EngineChanges {
       await fetchChanges(context, record);
       if (await hasChanges(dirOf(context, record)))
         yield* listChanges(await layerOf(context, record), options);
+    },
+    async *export(sandboxId, options) {
+      const record = changedRecord(context, sandboxId);
+      await fetchChanges(context, record);
+      if (await hasChanges(dirOf(context, record)))
+        yield* exportChanges(await layerOf(context, record), options);
+    },
+    async rebase(sandboxId, call) {
+      const record = await endedRecord(context, sandboxId);
+      return inTurn(record, async () => {
+        if (!(await hasChanges(dirOf(context, record)))) return [];
+        const files = await rebaseChanges(await layerOf(context, record));
+        const conflicts = files.filter(({ outcome }) => outcome === ApplyOutcome.CONFLICT).length;
+        const data = { merged: files.length - conflicts, conflicts };
+        await context.commit([{ type: "workspace.rebased", actor: call.actor, sandboxId: record.id, data }]);
+        return files;
+      });
     },
     async apply(sandboxId, options, call) {
       const record = changedRecord(context, sandboxId);
@@ -63,13 +88,7 @@ export function engineChanges(context: EngineContext): EngineChanges {
       });
     },
     async discard(sandboxId, call) {
-      const box = livingBox(context, sandboxId);
-      // A run's sandbox outlives its command by a moment.
-      if (box?.over) await box.gone.promise;
-      const record = changedRecord(context, sandboxId);
-      if (record.state !== SandboxState.ENDED) {
-        throw new CaissonError("WORKSPACE_IN_USE", "the sandbox still works on its changes");
-      }
+      const record = await endedRecord(context, sandboxId);
       return inTurn(record, async () => {
         const bytes = await context.parts.trees.remove(join(dirOf(context, record), layerName));
         const data = { bytes };
@@ -95,6 +114,16 @@ export async function recoverApplies(
       context.log("error", "an interrupted apply could not be completed", { sandbox: record.id, error });
     }
   }
+}
+
+/** Only when a sandbox has ended is its layer nobody's but ours. */
+async function endedRecord(context: EngineContext, sandboxId: string): Promise<SandboxRecord> {
+  const box = livingBox(context, sandboxId);
+  // A run's sandbox outlives its command by a moment.
+  if (box?.over) await box.gone.promise;
+  const record = changedRecord(context, sandboxId);
+  if (record.state === SandboxState.ENDED) return record;
+  throw new CaissonError("WORKSPACE_IN_USE", "the sandbox still works on its changes");
 }
 
 function changedRecord(context: EngineContext, sandboxId: string): SandboxRecord {

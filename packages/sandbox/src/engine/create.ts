@@ -1,9 +1,15 @@
 import { create } from "@bufbuild/protobuf";
-import { CaissonError, type CallContext, SandboxSpecSchema, SandboxState } from "@caisson/contract";
+import {
+  CaissonError,
+  type CallContext,
+  SandboxSpecSchema,
+  SandboxState,
+  WorkspaceMode,
+} from "@caisson/contract";
 import { chooseDriver } from "../driver/choose.ts";
 import type { Kind } from "../pool/entry.ts";
 import { newSandboxId } from "../pool/sandbox-id.ts";
-import { askForProfile } from "./asking.ts";
+import { askForProfile, askForWritableBind } from "./asking.ts";
 import { Box } from "./box.ts";
 import type { EngineContext } from "./context.ts";
 import type { SpecInit } from "./engine.ts";
@@ -39,6 +45,8 @@ export async function createBox(
   workspace.catch(() => {});
   const spec = (await context.parts.complete?.(init)) ?? init;
   const plan = await planSandbox(spec, { ...planParts(context, call), workspace });
+  if (plan.workspace.mode === WorkspaceMode.BIND_WRITE)
+    await askForWritableBind(context, [plan.workspace.dir, plan.spec.agent], call);
   const place = context.admission.enter(plan.limits);
   if (!place.waiting) {
     const taken = await takeOrRelease(context, plan, place.release);

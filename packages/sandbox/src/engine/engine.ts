@@ -31,7 +31,7 @@ import type {
 } from "@caisson/contract";
 
 import type { Decision } from "../approvals/index.ts";
-import type { Applied, AppliedInit, ChangeInit } from "../changes/index.ts";
+import type { Applied, AppliedInit, ChangeInit, ExportOptions, ListOptions } from "../changes/index.ts";
 import type { ImageSource } from "../images/index.ts";
 import type { ResolvedPreset } from "../presets/index.ts";
 
@@ -149,10 +149,14 @@ export interface AttachOptions {
 /** What a sandbox changed in the project that it has as an overlay. */
 export interface EngineChanges {
   /** In the order of paths. */
-  list(sandboxId: string, options: { patch: boolean; paths: readonly string[] }): AsyncIterable<ChangeInit>;
+  list(sandboxId: string, options: ListOptions): AsyncIterable<ChangeInit>;
+  /** In a form that other tools take. */
+  export(sandboxId: string, options: ExportOptions): AsyncIterable<Uint8Array>;
+  /** Brings the changes of an ended sandbox up to what the project is now. */
+  rebase(sandboxId: string, call: CallContext): Promise<AppliedInit[]>;
   apply(
     sandboxId: string,
-    options: { paths: readonly string[]; dryRun: boolean },
+    options: { paths: readonly string[]; dryRun: boolean; force?: boolean },
     call: CallContext,
   ): Promise<Applied>;
   /** Takes an apply back, the latest if none is named. */

@@ -24,6 +24,7 @@ export function newRecord(
     driver: plan.driver.name,
     profile: plan.profile.name,
     image: plan.image?.name ?? "host",
+    ...(plan.caches.length > 0 ? { caches: plan.caches } : {}),
     ...(plan.image?.id ? { imageId: plan.image.id } : {}),
     workspace: workspaceOf(plan),
     workdir: plan.workspace.dir || imageWorkdir(plan.image) || inside.home,

@@ -34,6 +34,8 @@ export interface SandboxRecord {
   driver: string;
   profile: string;
   image: string;
+  /** Caches of the project's that it writes to. */
+  caches?: string[];
   /** Of an image of the store: its id. */
   imageId?: string;
   /** `transferred`: it travels over the link instead of being mounted. */

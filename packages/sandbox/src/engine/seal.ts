@@ -2,6 +2,7 @@ import { MechanismState } from "@caisson/contract";
 import type { SealInit } from "../link/guest.ts";
 import { tierName } from "../profiles/index.ts";
 import type { Box } from "./box.ts";
+import { gitConfig } from "./git.ts";
 import { imageEnv } from "./image.ts";
 import { envList, hostnameOf, inside, sandboxEnv } from "./inside.ts";
 import type { SandboxPlan } from "./spec.ts";
@@ -34,6 +35,7 @@ export function sealOf(box: Box, plan: SandboxPlan, mounts: NonNullable<SealInit
     denyRead: [...plan.profile.denyRead.map(expand), ...coveredConfigs(plan.toolchains, plan.workspace)],
     allowWrite: plan.profile.allowWrite.map(expand),
     rlimits: { openFiles: BigInt(plan.limits.openFiles), processes: BigInt(plan.limits.pids) },
+    etc: { gitconfig: gitConfig(plan.spec.git) },
     required: [],
     description: {
       id: box.id,

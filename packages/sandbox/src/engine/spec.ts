@@ -25,7 +25,9 @@ import {
 } from "../profiles/index.ts";
 import type { SandboxSecrets } from "../secrets/sandbox-secrets.ts";
 import type { ToolchainSet } from "../toolchains/index.ts";
+import { type CacheKind, cacheKinds } from "./caches.ts";
 import type { SpecInit } from "./engine.ts";
+import { checkIdentity } from "./git.ts";
 import type { ResolvedImage } from "./image.ts";
 import { type NetworkPlanning, type NetworkRecord, planNetwork } from "./network/index.ts";
 import { fitWorkspace, type ResolvedWorkspace, resolveWorkspace } from "./workspace.ts";
@@ -42,6 +44,8 @@ export interface SandboxPlan {
   workspace: ResolvedWorkspace;
   /** What the root is made from; undefined: the host's own programs. */
   image: ResolvedImage | undefined;
+  /** Private caches of the project's that come in. */
+  caches: CacheKind[];
   syscalls: string[];
   /** What comes in of the developer's toolchains; undefined when they are switched off. */
   toolchains: ToolchainSet | undefined;
@@ -103,6 +107,7 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
     toolchains: canShow(driver) ? toolchains : undefined,
     network,
     secrets,
+    caches: cacheKinds(spec.caches, workspace, driver),
     syscalls: [...new Set([...profile.syscalls, ...spec.syscalls])],
     idleTtlS: spec.idleTtlS || rules.times.idle_ttl_s,
     maxAgeS: spec.maxAgeS || rules.times.max_age_s,
@@ -135,6 +140,7 @@ function checkSpec(spec: SandboxSpec): void {
     throw invalid("toolchains", `can be ${toolchainModes.join(" or ")}`);
   if (!/^[A-Za-z0-9._-]{0,64}$/.test(spec.agent))
     throw invalid("agent", "must be up to 64 characters of `[A-Za-z0-9._-]`");
+  checkIdentity(spec.git);
   checkLabels(spec.labels);
   checkEnv(spec.env, "spec.env");
 }

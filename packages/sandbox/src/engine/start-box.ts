@@ -5,6 +5,7 @@ import type { Launched } from "../driver/driver.ts";
 import { type LimitValues, sameBounds } from "../limits/index.ts";
 import { preparedLimits } from "../profiles/index.ts";
 import type { Box } from "./box.ts";
+import { cacheMounts } from "./caches.ts";
 import { cleanUp } from "./clean-up.ts";
 import type { EngineContext } from "./context.ts";
 import { enforcementOf } from "./enforcement.ts";
@@ -19,7 +20,7 @@ import type { SandboxPlan } from "./spec.ts";
 import { toolchainMounts } from "./toolchains.ts";
 import { pushProject } from "./transfer/push.ts";
 import { watchBox } from "./watch.ts";
-import { fillLayer, workspaceMounts } from "./workspace.ts";
+import { fillLayer, refuseSockets, workspaceMounts } from "./workspace.ts";
 
 /** How long after a consequence its cause may be told. */
 const togetherMs = 200;
@@ -57,6 +58,7 @@ export async function startBox(
       if (!sameBounds(plan.limits, preparedLimits))
         box.cgroup.configure(outsideLimits(plan.limits, launched));
     }
+    await refuseSockets(plan.workspace, context.parts.guest);
     // Sent ahead of the seal, and answered in order.
     const limited = launched.limitMemory?.(plan.limits.memoryBytes);
     limited?.catch(() => {});
@@ -67,8 +69,9 @@ export async function startBox(
     const root = imageMounts(plan.image, mapOwner);
     const takesMounts = plan.driver.capabilities.includes("mounts");
     const tools = toolchainMounts(takesMounts ? plan.toolchains : undefined, plan.workspace, mapOwner);
-    const sources = [...root.sources, ...project.sources, ...tools.sources];
-    const mounts = [...root.mounts, ...project.mounts, ...tools.mounts];
+    const caches = await cacheMounts(context, plan.caches, plan.workspace, mapOwner);
+    const sources = [root, project, tools, caches].flatMap((part) => part.sources);
+    const mounts = [root, project, tools, caches].flatMap((part) => part.mounts);
     // What takes longest is asked for first. The janitor knows the sandbox since its launch, whatever enters it.
     const attached = sources.length > 0 ? launched.attach(sources) : Promise.resolve([]);
     if (plan.secrets) {

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { type UsageItem, UsageItemSchema } from "@caisson/contract";
+import { cacheUsage, pruneCaches } from "./caches.ts";
 import type { EngineContext } from "./context.ts";
 import { forgetSandbox } from "./forget.ts";
 import { hasChanges } from "./layer.ts";
@@ -10,11 +11,13 @@ export async function usageItems(context: EngineContext): Promise<UsageItem[]> {
   const ended = endedRecords(context);
   const living = [...context.boxes.values()].map((box) => box.record);
   const [endedBytes, livingBytes] = await Promise.all([bytesOf(context, ended), bytesOf(context, living)]);
+  const caches = await cacheUsage(context);
   const item = (what: string, bytes: number, count: number, freeable: number) =>
     create(UsageItemSchema, { what, bytes: BigInt(bytes), count, freeableBytes: BigInt(freeable) });
   return [
     item("sandboxes", livingBytes, living.length, 0),
     item("ended", endedBytes, ended.length, endedBytes),
+    item("caches", caches.bytes, caches.count, caches.freeable),
     item("images", imageBytes(context), context.images.list().length, 0),
     item("log", context.store.size(), context.store.head, 0),
   ];
@@ -30,7 +33,7 @@ function imageBytes(context: EngineContext): number {
   return [...layers.values()].reduce((sum, bytes) => sum + bytes, 0);
 }
 
-/** Forgets every ended sandbox but those whose changes nobody has applied or discarded. */
+/** Forgets every ended sandbox but those whose changes nobody has applied or discarded, and frees caches that nobody uses. */
 export async function prune(
   context: EngineContext,
   actor: string,
@@ -41,6 +44,7 @@ export async function prune(
     if (!record.place || !(await hasChanges(context.dirOf(record.place)))) ended.push(record);
   }
   for (const record of ended) bytes += await forgetSandbox(context, record, actor);
+  bytes += await pruneCaches(context);
   return { sandboxes: ended.length, bytes: BigInt(bytes) };
 }
 

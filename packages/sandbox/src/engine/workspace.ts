@@ -2,9 +2,18 @@ import { type BigIntStats, chmodSync, realpathSync, statSync } from "node:fs";
 import { mkdir, realpath, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { CaissonError, checkPath, type Workspace, WorkspaceMode } from "@caisson/contract";
+import { create } from "@bufbuild/protobuf";
+import {
+  CaissonError,
+  checkPath,
+  type Mechanism,
+  MechanismSchema,
+  MechanismState,
+  type Workspace,
+  WorkspaceMode,
+} from "@caisson/contract";
 import { Mount_Kind } from "@caisson/contract/link";
-import { copyProject } from "../changes/index.ts";
+import { copyProject, findSockets } from "../changes/index.ts";
 import type { Driver, MountSource } from "../driver/driver.ts";
 import type { SealInit } from "../link/guest.ts";
 import { layerName } from "./layer.ts";
@@ -66,7 +75,7 @@ export async function resolveWorkspace(
 export function fitWorkspace(workspace: ResolvedWorkspace, driver: Driver): ResolvedWorkspace {
   if (workspace.mode === WorkspaceMode.NONE || driver.capabilities.includes("mounts")) return workspace;
   if (workspace.chosen && workspace.mode !== WorkspaceMode.COPY) {
-    const mode = workspace.mode === WorkspaceMode.BIND ? "bind" : "overlay";
+    const mode = workspace.mode === WorkspaceMode.OVERLAY ? "overlay" : "bind";
     throw refused("mode", `the driver ${driver.name} cannot attach a project as ${mode}; use copy`);
   }
   return { ...workspace, mode: WorkspaceMode.COPY, transferred: true };
@@ -111,6 +120,33 @@ export function checkPlace(dir: string, home: string, userHome: string): void {
   if (systemDirectories.includes(dir)) throw refused("system", "it is a directory of the system");
 }
 
+/** A writable bind lets commands connect to the host's sockets in it; the other modes do not. */
+export async function refuseSockets(workspace: ResolvedWorkspace, guest: string): Promise<void> {
+  if (workspace.mode !== WorkspaceMode.BIND_WRITE) return;
+  const found = await findSockets(guest, workspace.dir);
+  if (found.length > 0)
+    throw refused("sockets", `a writable bind would reach the host's sockets in it: ${found.join(", ")}`);
+}
+
+/** For the report: what stands between commands and the project. */
+export function workspaceMechanism({ mode, dir }: ResolvedWorkspace): Mechanism[] {
+  if (dir === "") return [];
+  const weak = mode === WorkspaceMode.BIND_WRITE;
+  const detail = weak
+    ? "commands write the project itself: nothing is withheld, nothing can be undone, and sockets made in it can be reached"
+    : mode === WorkspaceMode.BIND
+      ? "the project itself, read-only"
+      : "writes stay aside until they are applied";
+  return [
+    create(MechanismSchema, {
+      name: "workspace",
+      state: weak ? MechanismState.NOT_ENFORCED : MechanismState.ENFORCED,
+      by: weak || mode === WorkspaceMode.BIND ? "bind" : mode === WorkspaceMode.COPY ? "copy" : "overlay",
+      detail,
+    }),
+  ];
+}
+
 /** Makes the directories of an overlay's writable layer, before anybody waits for them. */
 export async function makeLayer(dir: string): Promise<void> {
   await mkdir(join(dir, layerName, "upper"), { recursive: true });
@@ -136,8 +172,12 @@ export function workspaceMounts(workspace: ResolvedWorkspace, dir: string, mapOw
   }
   const place = { path: workspace.dir, device: stats.dev, inode: stats.ino, isFile: false };
   const project: MountSource = { path: workspace.dir, readOnly: true, mapOwner, refuseNested: true };
-  if (workspace.mode === WorkspaceMode.BIND) {
-    return { sources: [project], mounts: [{ ...place, kind: Mount_Kind.BIND, readOnly: true }] };
+  if (workspace.mode === WorkspaceMode.BIND || workspace.mode === WorkspaceMode.BIND_WRITE) {
+    const readOnly = workspace.mode === WorkspaceMode.BIND;
+    return {
+      sources: [{ ...project, readOnly }],
+      mounts: [{ ...place, kind: Mount_Kind.BIND, readOnly }],
+    };
   }
   const layer = join(dir, layerName);
   const upper = join(layer, "upper");

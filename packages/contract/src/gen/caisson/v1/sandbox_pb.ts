@@ -20,7 +20,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file caisson/v1/sandbox.proto.
  */
 export const file_caisson_v1_sandbox: GenFile = /*@__PURE__*/
-  fileDesc("ChhjYWlzc29uL3YxL3NhbmRib3gucHJvdG8SCmNhaXNzb24udjEiQQoJV29ya3NwYWNlEgsKA2RpchgBIAEoCRInCgRtb2RlGAIgASgOMhkuY2Fpc3Nvbi52MS5Xb3Jrc3BhY2VNb2RlIoUECgtTYW5kYm94U3BlYxImCgxtaW5pbXVtX3RpZXIYASABKA4yEC5jYWlzc29uLnYxLlRpZXISDgoGZHJpdmVyGAIgASgJEg8KB3Byb2ZpbGUYAyABKAkSDQoFaW1hZ2UYBCABKAkSKAoJd29ya3NwYWNlGAUgASgLMhUuY2Fpc3Nvbi52MS5Xb3Jrc3BhY2USIgoGbGltaXRzGAYgASgLMhIuY2Fpc3Nvbi52MS5MaW1pdHMSLQoDZW52GAcgAygLMiAuY2Fpc3Nvbi52MS5TYW5kYm94U3BlYy5FbnZFbnRyeRIzCgZsYWJlbHMYCCADKAsyIy5jYWlzc29uLnYxLlNhbmRib3hTcGVjLkxhYmVsc0VudHJ5EhIKCmlkbGVfdHRsX3MYCSABKA0SEQoJbWF4X2FnZV9zGAogASgNEhAKCHN5c2NhbGxzGAsgAygJEg0KBWFnZW50GAwgASgJEhIKCnRvb2xjaGFpbnMYDSABKAkSJAoHbmV0d29yaxgOIAEoCzITLmNhaXNzb24udjEuTmV0d29yaxIPCgdzZWNyZXRzGA8gAygJGioKCEVudkVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKMBQoHU2FuZGJveBIKCgJpZBgBIAEoCRIPCgdzZXNzaW9uGAIgASgJEicKBXN0YXRlGAMgASgOMhguY2Fpc3Nvbi52MS5TYW5kYm94U3RhdGUSEgoKZW5kX3JlYXNvbhgEIAEoCRITCgtlbmRfbWVzc2FnZRgFIAEoCRIeCgR0aWVyGAYgASgOMhAuY2Fpc3Nvbi52MS5UaWVyEg4KBmRyaXZlchgHIAEoCRIPCgdwcm9maWxlGAggASgJEg0KBWltYWdlGAkgASgJEigKCXdvcmtzcGFjZRgKIAEoCzIVLmNhaXNzb24udjEuV29ya3NwYWNlEg8KB3dvcmtkaXIYCyABKAkSLwoGbGFiZWxzGAwgAygLMh8uY2Fpc3Nvbi52MS5TYW5kYm94LkxhYmVsc0VudHJ5EikKCGVuZm9yY2VkGA0gASgLMhcuY2Fpc3Nvbi52MS5FbmZvcmNlbWVudBIuCgpjcmVhdGVkX2F0GA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghyZWFkeV9hdBgPIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kZWRfYXQYECABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYESABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgsKA3NlcRgSIAEoBBINCgVhZ2VudBgTIAEoCRIkCgduZXR3b3JrGBQgASgLMhMuY2Fpc3Nvbi52MS5OZXR3b3JrGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiZwoUQ3JlYXRlU2FuZGJveFJlcXVlc3QSFwoPaWRlbXBvdGVuY3lfa2V5GAEgASgJEiUKBHNwZWMYAiABKAsyFy5jYWlzc29uLnYxLlNhbmRib3hTcGVjEg8KB25vX3dhaXQYAyABKAgiPQoVQ3JlYXRlU2FuZGJveFJlc3BvbnNlEiQKB3NhbmRib3gYASABKAsyEy5jYWlzc29uLnYxLlNhbmRib3giJwoRR2V0U2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCSI6ChJHZXRTYW5kYm94UmVzcG9uc2USJAoHc2FuZGJveBgBIAEoCzITLmNhaXNzb24udjEuU2FuZGJveCK3AQoUTGlzdFNhbmRib3hlc1JlcXVlc3QSPAoGbGFiZWxzGAEgAygLMiwuY2Fpc3Nvbi52MS5MaXN0U2FuZGJveGVzUmVxdWVzdC5MYWJlbHNFbnRyeRILCgNhbGwYAiABKAgSEQoJcGFnZV9zaXplGAMgASgNEhIKCnBhZ2VfdG9rZW4YBCABKAkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJYChVMaXN0U2FuZGJveGVzUmVzcG9uc2USJgoJc2FuZGJveGVzGAEgAygLMhMuY2Fpc3Nvbi52MS5TYW5kYm94EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJTChREZWxldGVTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEhcKD2lkZW1wb3RlbmN5X2tleRgCIAEoCRIOCgZmb3JnZXQYAyABKAgiPQoVRGVsZXRlU2FuZGJveFJlc3BvbnNlEiQKB3NhbmRib3gYASABKAsyEy5jYWlzc29uLnYxLlNhbmRib3giagoURXh0ZW5kU2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRIXCg9pZGVtcG90ZW5jeV9rZXkYAiABKAkSEgoKaWRsZV90dGxfcxgDIAEoDRIRCgltYXhfYWdlX3MYBCABKA0iPQoVRXh0ZW5kU2FuZGJveFJlc3BvbnNlEiQKB3NhbmRib3gYASABKAsyEy5jYWlzc29uLnYxLlNhbmRib3giLAoWR2V0U2FuZGJveFN0YXRzUmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJIjsKF0dldFNhbmRib3hTdGF0c1Jlc3BvbnNlEiAKBXN0YXRzGAEgASgLMhEuY2Fpc3Nvbi52MS5TdGF0cyKLAQoFU3RhdHMSDgoGY3B1X21zGAEgASgBEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBIZChFtZW1vcnlfcGVha19ieXRlcxgDIAEoBBIMCgRwaWRzGAQgASgNEhIKCmRpc2tfYnl0ZXMYBSABKAQSDwoHcnVubmluZxgGIAEoDRIOCgZzb3VyY2UYByABKAkqUwoEVGllchIUChBUSUVSX1VOU1BFQ0lGSUVEEAASEgoOVElFUl9DT05UQUlORVIQARIPCgtUSUVSX0dWSVNPUhACEhAKDFRJRVJfTUlDUk9WTRADKrEBCgxTYW5kYm94U3RhdGUSHQoZU0FOREJPWF9TVEFURV9VTlNQRUNJRklFRBAAEhgKFFNBTkRCT1hfU1RBVEVfUVVFVUVEEAESGgoWU0FOREJPWF9TVEFURV9TVEFSVElORxACEhcKE1NBTkRCT1hfU1RBVEVfUkVBRFkQAxIaChZTQU5EQk9YX1NUQVRFX1NUT1BQSU5HEAQSFwoTU0FOREJPWF9TVEFURV9FTkRFRBAFKpYBCg1Xb3Jrc3BhY2VNb2RlEh4KGldPUktTUEFDRV9NT0RFX1VOU1BFQ0lGSUVEEAASFwoTV09SS1NQQUNFX01PREVfTk9ORRABEhoKFldPUktTUEFDRV9NT0RFX09WRVJMQVkQAhIXChNXT1JLU1BBQ0VfTU9ERV9CSU5EEAMSFwoTV09SS1NQQUNFX01PREVfQ09QWRAEMvwFCg5TYW5kYm94U2VydmljZRJyCg1DcmVhdGVTYW5kYm94EiAuY2Fpc3Nvbi52MS5DcmVhdGVTYW5kYm94UmVxdWVzdBohLmNhaXNzb24udjEuQ3JlYXRlU2FuZGJveFJlc3BvbnNlIhzI2hgDgtPkkwISOgEqIg0vdjEvc2FuZGJveGVzEnMKCkdldFNhbmRib3gSHS5jYWlzc29uLnYxLkdldFNhbmRib3hSZXF1ZXN0Gh4uY2Fpc3Nvbi52MS5HZXRTYW5kYm94UmVzcG9uc2UiJsjaGAKC0+STAhwSGi92MS9zYW5kYm94ZXMve3NhbmRib3hfaWR9Em8KDUxpc3RTYW5kYm94ZXMSIC5jYWlzc29uLnYxLkxpc3RTYW5kYm94ZXNSZXF1ZXN0GiEuY2Fpc3Nvbi52MS5MaXN0U2FuZGJveGVzUmVzcG9uc2UiGcjaGAKC0+STAg8SDS92MS9zYW5kYm94ZXMSfAoNRGVsZXRlU2FuZGJveBIgLmNhaXNzb24udjEuRGVsZXRlU2FuZGJveFJlcXVlc3QaIS5jYWlzc29uLnYxLkRlbGV0ZVNhbmRib3hSZXNwb25zZSImyNoYA4LT5JMCHCoaL3YxL3NhbmRib3hlcy97c2FuZGJveF9pZH0ShgEKDUV4dGVuZFNhbmRib3gSIC5jYWlzc29uLnYxLkV4dGVuZFNhbmRib3hSZXF1ZXN0GiEuY2Fpc3Nvbi52MS5FeHRlbmRTYW5kYm94UmVzcG9uc2UiMMjaGAOC0+STAiY6ASoiIS92MS9zYW5kYm94ZXMve3NhbmRib3hfaWR9OmV4dGVuZBKIAQoPR2V0U2FuZGJveFN0YXRzEiIuY2Fpc3Nvbi52MS5HZXRTYW5kYm94U3RhdHNSZXF1ZXN0GiMuY2Fpc3Nvbi52MS5HZXRTYW5kYm94U3RhdHNSZXNwb25zZSIsyNoYAoLT5JMCIhIgL3YxL3NhbmRib3hlcy97c2FuZGJveF9pZH0vc3RhdHNiBnByb3RvMw", [file_caisson_v1_enforcement, file_caisson_v1_limits, file_caisson_v1_network, file_caisson_v1_options, file_google_api_annotations, file_google_protobuf_timestamp]);
+  fileDesc("ChhjYWlzc29uL3YxL3NhbmRib3gucHJvdG8SCmNhaXNzb24udjEiQQoJV29ya3NwYWNlEgsKA2RpchgBIAEoCRInCgRtb2RlGAIgASgOMhkuY2Fpc3Nvbi52MS5Xb3Jrc3BhY2VNb2RlIrsECgtTYW5kYm94U3BlYxImCgxtaW5pbXVtX3RpZXIYASABKA4yEC5jYWlzc29uLnYxLlRpZXISDgoGZHJpdmVyGAIgASgJEg8KB3Byb2ZpbGUYAyABKAkSDQoFaW1hZ2UYBCABKAkSKAoJd29ya3NwYWNlGAUgASgLMhUuY2Fpc3Nvbi52MS5Xb3Jrc3BhY2USIgoGbGltaXRzGAYgASgLMhIuY2Fpc3Nvbi52MS5MaW1pdHMSLQoDZW52GAcgAygLMiAuY2Fpc3Nvbi52MS5TYW5kYm94U3BlYy5FbnZFbnRyeRIzCgZsYWJlbHMYCCADKAsyIy5jYWlzc29uLnYxLlNhbmRib3hTcGVjLkxhYmVsc0VudHJ5EhIKCmlkbGVfdHRsX3MYCSABKA0SEQoJbWF4X2FnZV9zGAogASgNEhAKCHN5c2NhbGxzGAsgAygJEg0KBWFnZW50GAwgASgJEhIKCnRvb2xjaGFpbnMYDSABKAkSJAoHbmV0d29yaxgOIAEoCzITLmNhaXNzb24udjEuTmV0d29yaxIPCgdzZWNyZXRzGA8gAygJEiQKA2dpdBgQIAEoCzIXLmNhaXNzb24udjEuR2l0SWRlbnRpdHkSDgoGY2FjaGVzGBEgAygJGioKCEVudkVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASIqCgtHaXRJZGVudGl0eRIMCgRuYW1lGAEgASgJEg0KBWVtYWlsGAIgASgJIowFCgdTYW5kYm94EgoKAmlkGAEgASgJEg8KB3Nlc3Npb24YAiABKAkSJwoFc3RhdGUYAyABKA4yGC5jYWlzc29uLnYxLlNhbmRib3hTdGF0ZRISCgplbmRfcmVhc29uGAQgASgJEhMKC2VuZF9tZXNzYWdlGAUgASgJEh4KBHRpZXIYBiABKA4yEC5jYWlzc29uLnYxLlRpZXISDgoGZHJpdmVyGAcgASgJEg8KB3Byb2ZpbGUYCCABKAkSDQoFaW1hZ2UYCSABKAkSKAoJd29ya3NwYWNlGAogASgLMhUuY2Fpc3Nvbi52MS5Xb3Jrc3BhY2USDwoHd29ya2RpchgLIAEoCRIvCgZsYWJlbHMYDCADKAsyHy5jYWlzc29uLnYxLlNhbmRib3guTGFiZWxzRW50cnkSKQoIZW5mb3JjZWQYDSABKAsyFy5jYWlzc29uLnYxLkVuZm9yY2VtZW50Ei4KCmNyZWF0ZWRfYXQYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCHJlYWR5X2F0GA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRlZF9hdBgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgRIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASCwoDc2VxGBIgASgEEg0KBWFnZW50GBMgASgJEiQKB25ldHdvcmsYFCABKAsyEy5jYWlzc29uLnYxLk5ldHdvcmsaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJnChRDcmVhdGVTYW5kYm94UmVxdWVzdBIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkSJQoEc3BlYxgCIAEoCzIXLmNhaXNzb24udjEuU2FuZGJveFNwZWMSDwoHbm9fd2FpdBgDIAEoCCI9ChVDcmVhdGVTYW5kYm94UmVzcG9uc2USJAoHc2FuZGJveBgBIAEoCzITLmNhaXNzb24udjEuU2FuZGJveCInChFHZXRTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJIjoKEkdldFNhbmRib3hSZXNwb25zZRIkCgdzYW5kYm94GAEgASgLMhMuY2Fpc3Nvbi52MS5TYW5kYm94IrcBChRMaXN0U2FuZGJveGVzUmVxdWVzdBI8CgZsYWJlbHMYASADKAsyLC5jYWlzc29uLnYxLkxpc3RTYW5kYm94ZXNSZXF1ZXN0LkxhYmVsc0VudHJ5EgsKA2FsbBgCIAEoCBIRCglwYWdlX3NpemUYAyABKA0SEgoKcGFnZV90b2tlbhgEIAEoCRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIlgKFUxpc3RTYW5kYm94ZXNSZXNwb25zZRImCglzYW5kYm94ZXMYASADKAsyEy5jYWlzc29uLnYxLlNhbmRib3gSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlMKFERlbGV0ZVNhbmRib3hSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSFwoPaWRlbXBvdGVuY3lfa2V5GAIgASgJEg4KBmZvcmdldBgDIAEoCCI9ChVEZWxldGVTYW5kYm94UmVzcG9uc2USJAoHc2FuZGJveBgBIAEoCzITLmNhaXNzb24udjEuU2FuZGJveCJqChRFeHRlbmRTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEhcKD2lkZW1wb3RlbmN5X2tleRgCIAEoCRISCgppZGxlX3R0bF9zGAMgASgNEhEKCW1heF9hZ2VfcxgEIAEoDSI9ChVFeHRlbmRTYW5kYm94UmVzcG9uc2USJAoHc2FuZGJveBgBIAEoCzITLmNhaXNzb24udjEuU2FuZGJveCIsChZHZXRTYW5kYm94U3RhdHNSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkiOwoXR2V0U2FuZGJveFN0YXRzUmVzcG9uc2USIAoFc3RhdHMYASABKAsyES5jYWlzc29uLnYxLlN0YXRzIosBCgVTdGF0cxIOCgZjcHVfbXMYASABKAESFAoMbWVtb3J5X2J5dGVzGAIgASgEEhkKEW1lbW9yeV9wZWFrX2J5dGVzGAMgASgEEgwKBHBpZHMYBCABKA0SEgoKZGlza19ieXRlcxgFIAEoBBIPCgdydW5uaW5nGAYgASgNEg4KBnNvdXJjZRgHIAEoCSpTCgRUaWVyEhQKEFRJRVJfVU5TUEVDSUZJRUQQABISCg5USUVSX0NPTlRBSU5FUhABEg8KC1RJRVJfR1ZJU09SEAISEAoMVElFUl9NSUNST1ZNEAMqsQEKDFNhbmRib3hTdGF0ZRIdChlTQU5EQk9YX1NUQVRFX1VOU1BFQ0lGSUVEEAASGAoUU0FOREJPWF9TVEFURV9RVUVVRUQQARIaChZTQU5EQk9YX1NUQVRFX1NUQVJUSU5HEAISFwoTU0FOREJPWF9TVEFURV9SRUFEWRADEhoKFlNBTkRCT1hfU1RBVEVfU1RPUFBJTkcQBBIXChNTQU5EQk9YX1NUQVRFX0VOREVEEAUqtQEKDVdvcmtzcGFjZU1vZGUSHgoaV09SS1NQQUNFX01PREVfVU5TUEVDSUZJRUQQABIXChNXT1JLU1BBQ0VfTU9ERV9OT05FEAESGgoWV09SS1NQQUNFX01PREVfT1ZFUkxBWRACEhcKE1dPUktTUEFDRV9NT0RFX0JJTkQQAxIXChNXT1JLU1BBQ0VfTU9ERV9DT1BZEAQSHQoZV09SS1NQQUNFX01PREVfQklORF9XUklURRAFMvwFCg5TYW5kYm94U2VydmljZRJyCg1DcmVhdGVTYW5kYm94EiAuY2Fpc3Nvbi52MS5DcmVhdGVTYW5kYm94UmVxdWVzdBohLmNhaXNzb24udjEuQ3JlYXRlU2FuZGJveFJlc3BvbnNlIhzI2hgDgtPkkwISOgEqIg0vdjEvc2FuZGJveGVzEnMKCkdldFNhbmRib3gSHS5jYWlzc29uLnYxLkdldFNhbmRib3hSZXF1ZXN0Gh4uY2Fpc3Nvbi52MS5HZXRTYW5kYm94UmVzcG9uc2UiJsjaGAKC0+STAhwSGi92MS9zYW5kYm94ZXMve3NhbmRib3hfaWR9Em8KDUxpc3RTYW5kYm94ZXMSIC5jYWlzc29uLnYxLkxpc3RTYW5kYm94ZXNSZXF1ZXN0GiEuY2Fpc3Nvbi52MS5MaXN0U2FuZGJveGVzUmVzcG9uc2UiGcjaGAKC0+STAg8SDS92MS9zYW5kYm94ZXMSfAoNRGVsZXRlU2FuZGJveBIgLmNhaXNzb24udjEuRGVsZXRlU2FuZGJveFJlcXVlc3QaIS5jYWlzc29uLnYxLkRlbGV0ZVNhbmRib3hSZXNwb25zZSImyNoYA4LT5JMCHCoaL3YxL3NhbmRib3hlcy97c2FuZGJveF9pZH0ShgEKDUV4dGVuZFNhbmRib3gSIC5jYWlzc29uLnYxLkV4dGVuZFNhbmRib3hSZXF1ZXN0GiEuY2Fpc3Nvbi52MS5FeHRlbmRTYW5kYm94UmVzcG9uc2UiMMjaGAOC0+STAiY6ASoiIS92MS9zYW5kYm94ZXMve3NhbmRib3hfaWR9OmV4dGVuZBKIAQoPR2V0U2FuZGJveFN0YXRzEiIuY2Fpc3Nvbi52MS5HZXRTYW5kYm94U3RhdHNSZXF1ZXN0GiMuY2Fpc3Nvbi52MS5HZXRTYW5kYm94U3RhdHNSZXNwb25zZSIsyNoYAoLT5JMCIhIgL3YxL3NhbmRib3hlcy97c2FuZGJveF9pZH0vc3RhdHNiBnByb3RvMw", [file_caisson_v1_enforcement, file_caisson_v1_limits, file_caisson_v1_network, file_caisson_v1_options, file_google_api_annotations, file_google_protobuf_timestamp]);
 
 /**
  * A project directory of the host and how it is attached. It appears at its own path.
@@ -165,6 +165,21 @@ export type SandboxSpec = Message<"caisson.v1.SandboxSpec"> & {
    * @generated from field: repeated string secrets = 15;
    */
   secrets: string[];
+
+  /**
+   * Who commits inside. Nothing of the host's own git configuration is taken.
+   *
+   * @generated from field: caisson.v1.GitIdentity git = 16;
+   */
+  git?: GitIdentity | undefined;
+
+  /**
+   * Private caches of package managers that are kept for this project from one sandbox to the next: `npm`, `cargo`,
+   * `pip`, `go`, `maven`, or `all`. Default: none; caches are gone with the sandbox.
+   *
+   * @generated from field: repeated string caches = 17;
+   */
+  caches: string[];
 };
 
 /**
@@ -173,6 +188,32 @@ export type SandboxSpec = Message<"caisson.v1.SandboxSpec"> & {
  */
 export const SandboxSpecSchema: GenMessage<SandboxSpec> = /*@__PURE__*/
   messageDesc(file_caisson_v1_sandbox, 1);
+
+/**
+ * Who commits inside.
+ *
+ * @generated from message caisson.v1.GitIdentity
+ */
+export type GitIdentity = Message<"caisson.v1.GitIdentity"> & {
+  /**
+   * At most 128 bytes each, of one line.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * @generated from field: string email = 2;
+   */
+  email: string;
+};
+
+/**
+ * Describes the message caisson.v1.GitIdentity.
+ * Use `create(GitIdentitySchema)` to create a new message.
+ */
+export const GitIdentitySchema: GenMessage<GitIdentity> = /*@__PURE__*/
+  messageDesc(file_caisson_v1_sandbox, 2);
 
 /**
  * A sandbox.
@@ -302,7 +343,7 @@ export type Sandbox = Message<"caisson.v1.Sandbox"> & {
  * Use `create(SandboxSchema)` to create a new message.
  */
 export const SandboxSchema: GenMessage<Sandbox> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_sandbox, 2);
+  messageDesc(file_caisson_v1_sandbox, 3);
 
 /**
  * @generated from message caisson.v1.CreateSandboxRequest
@@ -333,7 +374,7 @@ export type CreateSandboxRequest = Message<"caisson.v1.CreateSandboxRequest"> & 
  * Use `create(CreateSandboxRequestSchema)` to create a new message.
  */
 export const CreateSandboxRequestSchema: GenMessage<CreateSandboxRequest> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_sandbox, 3);
+  messageDesc(file_caisson_v1_sandbox, 4);
 
 /**
  * @generated from message caisson.v1.CreateSandboxResponse
@@ -350,7 +391,7 @@ export type CreateSandboxResponse = Message<"caisson.v1.CreateSandboxResponse"> 
  * Use `create(CreateSandboxResponseSchema)` to create a new message.
  */
 export const CreateSandboxResponseSchema: GenMessage<CreateSandboxResponse> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_sandbox, 4);
+  messageDesc(file_caisson_v1_sandbox, 5);
 
 /**
  * @generated from message caisson.v1.GetSandboxRequest
@@ -369,7 +410,7 @@ export type GetSandboxRequest = Message<"caisson.v1.GetSandboxRequest"> & {
  * Use `create(GetSandboxRequestSchema)` to create a new message.
  */
 export const GetSandboxRequestSchema: GenMessage<GetSandboxRequest> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_sandbox, 5);
+  messageDesc(file_caisson_v1_sandbox, 6);
 
 /**
  * @generated from message caisson.v1.GetSandboxResponse
@@ -386,7 +427,7 @@ export type GetSandboxResponse = Message<"caisson.v1.GetSandboxResponse"> & {
  * Use `create(GetSandboxResponseSchema)` to create a new message.
  */
 export const GetSandboxResponseSchema: GenMessage<GetSandboxResponse> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_sandbox, 6);
+  messageDesc(file_caisson_v1_sandbox, 7);
 
 /**
  * @generated from message caisson.v1.ListSandboxesRequest
@@ -426,7 +467,7 @@ export type ListSandboxesRequest = Message<"caisson.v1.ListSandboxesRequest"> & 
  * Use `create(ListSandboxesRequestSchema)` to create a new message.
  */
 export const ListSandboxesRequestSchema: GenMessage<ListSandboxesRequest> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_sandbox, 7);
+  messageDesc(file_caisson_v1_sandbox, 8);
 
 /**
  * @generated from message caisson.v1.ListSandboxesResponse
@@ -450,7 +491,7 @@ export type ListSandboxesResponse = Message<"caisson.v1.ListSandboxesResponse"> 
  * Use `create(ListSandboxesResponseSchema)` to create a new message.
  */
 export const ListSandboxesResponseSchema: GenMessage<ListSandboxesResponse> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_sandbox, 8);
+  messageDesc(file_caisson_v1_sandbox, 9);
 
 /**
  * @generated from message caisson.v1.DeleteSandboxRequest
@@ -479,7 +520,7 @@ export type DeleteSandboxRequest = Message<"caisson.v1.DeleteSandboxRequest"> & 
  * Use `create(DeleteSandboxRequestSchema)` to create a new message.
  */
 export const DeleteSandboxRequestSchema: GenMessage<DeleteSandboxRequest> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_sandbox, 9);
+  messageDesc(file_caisson_v1_sandbox, 10);
 
 /**
  * @generated from message caisson.v1.DeleteSandboxResponse
@@ -496,7 +537,7 @@ export type DeleteSandboxResponse = Message<"caisson.v1.DeleteSandboxResponse"> 
  * Use `create(DeleteSandboxResponseSchema)` to create a new message.
  */
 export const DeleteSandboxResponseSchema: GenMessage<DeleteSandboxResponse> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_sandbox, 10);
+  messageDesc(file_caisson_v1_sandbox, 11);
 
 /**
  * @generated from message caisson.v1.ExtendSandboxRequest
@@ -532,7 +573,7 @@ export type ExtendSandboxRequest = Message<"caisson.v1.ExtendSandboxRequest"> & 
  * Use `create(ExtendSandboxRequestSchema)` to create a new message.
  */
 export const ExtendSandboxRequestSchema: GenMessage<ExtendSandboxRequest> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_sandbox, 11);
+  messageDesc(file_caisson_v1_sandbox, 12);
 
 /**
  * @generated from message caisson.v1.ExtendSandboxResponse
@@ -549,7 +590,7 @@ export type ExtendSandboxResponse = Message<"caisson.v1.ExtendSandboxResponse"> 
  * Use `create(ExtendSandboxResponseSchema)` to create a new message.
  */
 export const ExtendSandboxResponseSchema: GenMessage<ExtendSandboxResponse> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_sandbox, 12);
+  messageDesc(file_caisson_v1_sandbox, 13);
 
 /**
  * @generated from message caisson.v1.GetSandboxStatsRequest
@@ -566,7 +607,7 @@ export type GetSandboxStatsRequest = Message<"caisson.v1.GetSandboxStatsRequest"
  * Use `create(GetSandboxStatsRequestSchema)` to create a new message.
  */
 export const GetSandboxStatsRequestSchema: GenMessage<GetSandboxStatsRequest> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_sandbox, 13);
+  messageDesc(file_caisson_v1_sandbox, 14);
 
 /**
  * @generated from message caisson.v1.GetSandboxStatsResponse
@@ -583,7 +624,7 @@ export type GetSandboxStatsResponse = Message<"caisson.v1.GetSandboxStatsRespons
  * Use `create(GetSandboxStatsResponseSchema)` to create a new message.
  */
 export const GetSandboxStatsResponseSchema: GenMessage<GetSandboxStatsResponse> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_sandbox, 14);
+  messageDesc(file_caisson_v1_sandbox, 15);
 
 /**
  * What a sandbox uses.
@@ -644,7 +685,7 @@ export type Stats = Message<"caisson.v1.Stats"> & {
  * Use `create(StatsSchema)` to create a new message.
  */
 export const StatsSchema: GenMessage<Stats> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_sandbox, 15);
+  messageDesc(file_caisson_v1_sandbox, 16);
 
 /**
  * How strongly a sandbox is separated from the host, weakest first.
@@ -791,6 +832,14 @@ export const WorkspaceMode = {
    * @generated from enum value: WORKSPACE_MODE_COPY = 4;
    */
   COPY: 4,
+
+  /**
+   * The project itself, to read and write: changes reach it at once, nothing is withheld, nothing can be undone. Weaker than
+   * all others, and reported so.
+   *
+   * @generated from enum value: WORKSPACE_MODE_BIND_WRITE = 5;
+   */
+  BIND_WRITE: 5,
 } as const;
 
 /**

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file caisson/v1/workspace.proto.
  */
 export const file_caisson_v1_workspace: GenFile = /*@__PURE__*/
-  fileDesc("ChpjYWlzc29uL3YxL3dvcmtzcGFjZS5wcm90bxIKY2Fpc3Nvbi52MSLIAgoPV29ya3NwYWNlQ2hhbmdlEiQKBHBhdGgYASABKAxCFsraGBIKBHBhdGgSCnBhdGhfYnl0ZXMSJAoEa2luZBgCIAEoDjIWLmNhaXNzb24udjEuQ2hhbmdlS2luZBIkCgRmcm9tGAMgASgMQhbK2hgSCgRmcm9tEgpmcm9tX2J5dGVzEgwKBHR5cGUYBCABKAkSEAoIb2xkX21vZGUYBSABKA0SEAoIbmV3X21vZGUYBiABKA0SEAoIb2xkX3NpemUYByABKAQSEAoIbmV3X3NpemUYCCABKAQSDgoGYmluYXJ5GAkgASgIEhAKCGNvbmZsaWN0GAogASgIEhAKCHdpdGhoZWxkGAsgASgJEg0KBXBhdGNoGAwgASgJEhMKC2xpbmVzX2FkZGVkGA0gASgNEhUKDWxpbmVzX3JlbW92ZWQYDiABKA0iSAoURGlmZldvcmtzcGFjZVJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRINCgVwYXRjaBgCIAEoCBINCgVwYXRocxgDIAMoCSJFChVEaWZmV29ya3NwYWNlUmVzcG9uc2USLAoHY2hhbmdlcxgBIAMoCzIbLmNhaXNzb24udjEuV29ya3NwYWNlQ2hhbmdlIksKFUFwcGx5V29ya3NwYWNlUmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJEg0KBXBhdGhzGAIgAygJEg8KB2RyeV9ydW4YAyABKAgibgoLQXBwbGllZEZpbGUSJAoEcGF0aBgBIAEoDEIWytoYEgoEcGF0aBIKcGF0aF9ieXRlcxIpCgdvdXRjb21lGAIgASgOMhguY2Fpc3Nvbi52MS5BcHBseU91dGNvbWUSDgoGcmVhc29uGAMgASgJIogBChZBcHBseVdvcmtzcGFjZVJlc3BvbnNlEhAKCGFwcGx5X2lkGAEgASgJEiYKBWZpbGVzGAIgAygLMhcuY2Fpc3Nvbi52MS5BcHBsaWVkRmlsZRIPCgdhcHBsaWVkGAMgASgNEhEKCWNvbmZsaWN0cxgEIAEoDRIQCgh3aXRoaGVsZBgFIAEoDSI4ChBVbmRvQXBwbHlSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSEAoIYXBwbHlfaWQYAiABKAkiSwoRVW5kb0FwcGx5UmVzcG9uc2USJgoFZmlsZXMYASADKAsyFy5jYWlzc29uLnYxLkFwcGxpZWRGaWxlEg4KBnVuZG9uZRgCIAEoDSItChdEaXNjYXJkV29ya3NwYWNlUmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJIikKGERpc2NhcmRXb3Jrc3BhY2VSZXNwb25zZRINCgVieXRlcxgBIAEoBCqiAQoKQ2hhbmdlS2luZBIbChdDSEFOR0VfS0lORF9VTlNQRUNJRklFRBAAEhUKEUNIQU5HRV9LSU5EX0FEREVEEAESGAoUQ0hBTkdFX0tJTkRfTU9ESUZJRUQQAhIXChNDSEFOR0VfS0lORF9ERUxFVEVEEAMSFwoTQ0hBTkdFX0tJTkRfUkVOQU1FRBAEEhQKEENIQU5HRV9LSU5EX01PREUQBSq1AQoMQXBwbHlPdXRjb21lEh0KGUFQUExZX09VVENPTUVfVU5TUEVDSUZJRUQQABIZChVBUFBMWV9PVVRDT01FX0FQUExJRUQQARIYChRBUFBMWV9PVVRDT01FX01FUkdFRBACEhoKFkFQUExZX09VVENPTUVfQ09ORkxJQ1QQAxIaChZBUFBMWV9PVVRDT01FX1dJVEhIRUxEEAQSGQoVQVBQTFlfT1VUQ09NRV9SRUZVU0VEEAUy3QQKEFdvcmtzcGFjZVNlcnZpY2USkQEKDURpZmZXb3Jrc3BhY2USIC5jYWlzc29uLnYxLkRpZmZXb3Jrc3BhY2VSZXF1ZXN0GiEuY2Fpc3Nvbi52MS5EaWZmV29ya3NwYWNlUmVzcG9uc2UiOcjaGALQ2hgBgtPkkwIrEikvdjEvc2FuZGJveGVzL3tzYW5kYm94X2lkfS93b3Jrc3BhY2UvZGlmZjABEpIBCg5BcHBseVdvcmtzcGFjZRIhLmNhaXNzb24udjEuQXBwbHlXb3Jrc3BhY2VSZXF1ZXN0GiIuY2Fpc3Nvbi52MS5BcHBseVdvcmtzcGFjZVJlc3BvbnNlIjnI2hgDgtPkkwIvOgEqIiovdjEvc2FuZGJveGVzL3tzYW5kYm94X2lkfS93b3Jrc3BhY2U6YXBwbHkSggEKCVVuZG9BcHBseRIcLmNhaXNzb24udjEuVW5kb0FwcGx5UmVxdWVzdBodLmNhaXNzb24udjEuVW5kb0FwcGx5UmVzcG9uc2UiOMjaGAOC0+STAi46ASoiKS92MS9zYW5kYm94ZXMve3NhbmRib3hfaWR9L3dvcmtzcGFjZTp1bmRvEpoBChBEaXNjYXJkV29ya3NwYWNlEiMuY2Fpc3Nvbi52MS5EaXNjYXJkV29ya3NwYWNlUmVxdWVzdBokLmNhaXNzb24udjEuRGlzY2FyZFdvcmtzcGFjZVJlc3BvbnNlIjvI2hgDgtPkkwIxOgEqIiwvdjEvc2FuZGJveGVzL3tzYW5kYm94X2lkfS93b3Jrc3BhY2U6ZGlzY2FyZGIGcHJvdG8z", [file_caisson_v1_options, file_google_api_annotations]);
+  fileDesc("ChpjYWlzc29uL3YxL3dvcmtzcGFjZS5wcm90bxIKY2Fpc3Nvbi52MSLIAgoPV29ya3NwYWNlQ2hhbmdlEiQKBHBhdGgYASABKAxCFsraGBIKBHBhdGgSCnBhdGhfYnl0ZXMSJAoEa2luZBgCIAEoDjIWLmNhaXNzb24udjEuQ2hhbmdlS2luZBIkCgRmcm9tGAMgASgMQhbK2hgSCgRmcm9tEgpmcm9tX2J5dGVzEgwKBHR5cGUYBCABKAkSEAoIb2xkX21vZGUYBSABKA0SEAoIbmV3X21vZGUYBiABKA0SEAoIb2xkX3NpemUYByABKAQSEAoIbmV3X3NpemUYCCABKAQSDgoGYmluYXJ5GAkgASgIEhAKCGNvbmZsaWN0GAogASgIEhAKCHdpdGhoZWxkGAsgASgJEg0KBXBhdGNoGAwgASgJEhMKC2xpbmVzX2FkZGVkGA0gASgNEhUKDWxpbmVzX3JlbW92ZWQYDiABKA0ifAoURGlmZldvcmtzcGFjZVJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRINCgVwYXRjaBgCIAEoCBINCgVwYXRocxgDIAMoCRIUCgxoaWRlX2lnbm9yZWQYBCABKAgSDQoFYWZ0ZXIYBSABKAkSDQoFbGltaXQYBiABKA0iRQoVRGlmZldvcmtzcGFjZVJlc3BvbnNlEiwKB2NoYW5nZXMYASADKAsyGy5jYWlzc29uLnYxLldvcmtzcGFjZUNoYW5nZSJaChVBcHBseVdvcmtzcGFjZVJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRINCgVwYXRocxgCIAMoCRIPCgdkcnlfcnVuGAMgASgIEg0KBWZvcmNlGAQgASgIInsKFkV4cG9ydFdvcmtzcGFjZVJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRIoCgZmb3JtYXQYAiABKA4yGC5jYWlzc29uLnYxLkV4cG9ydEZvcm1hdBINCgVwYXRocxgDIAMoCRIUCgxoaWRlX2lnbm9yZWQYBCABKAgiJwoXRXhwb3J0V29ya3NwYWNlUmVzcG9uc2USDAoEZGF0YRgBIAEoDCIsChZSZWJhc2VXb3Jrc3BhY2VSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkiZAoXUmViYXNlV29ya3NwYWNlUmVzcG9uc2USJgoFZmlsZXMYASADKAsyFy5jYWlzc29uLnYxLkFwcGxpZWRGaWxlEg4KBm1lcmdlZBgCIAEoDRIRCgljb25mbGljdHMYAyABKA0ibgoLQXBwbGllZEZpbGUSJAoEcGF0aBgBIAEoDEIWytoYEgoEcGF0aBIKcGF0aF9ieXRlcxIpCgdvdXRjb21lGAIgASgOMhguY2Fpc3Nvbi52MS5BcHBseU91dGNvbWUSDgoGcmVhc29uGAMgASgJIogBChZBcHBseVdvcmtzcGFjZVJlc3BvbnNlEhAKCGFwcGx5X2lkGAEgASgJEiYKBWZpbGVzGAIgAygLMhcuY2Fpc3Nvbi52MS5BcHBsaWVkRmlsZRIPCgdhcHBsaWVkGAMgASgNEhEKCWNvbmZsaWN0cxgEIAEoDRIQCgh3aXRoaGVsZBgFIAEoDSI4ChBVbmRvQXBwbHlSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSEAoIYXBwbHlfaWQYAiABKAkiSwoRVW5kb0FwcGx5UmVzcG9uc2USJgoFZmlsZXMYASADKAsyFy5jYWlzc29uLnYxLkFwcGxpZWRGaWxlEg4KBnVuZG9uZRgCIAEoDSItChdEaXNjYXJkV29ya3NwYWNlUmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJIikKGERpc2NhcmRXb3Jrc3BhY2VSZXNwb25zZRINCgVieXRlcxgBIAEoBCqiAQoKQ2hhbmdlS2luZBIbChdDSEFOR0VfS0lORF9VTlNQRUNJRklFRBAAEhUKEUNIQU5HRV9LSU5EX0FEREVEEAESGAoUQ0hBTkdFX0tJTkRfTU9ESUZJRUQQAhIXChNDSEFOR0VfS0lORF9ERUxFVEVEEAMSFwoTQ0hBTkdFX0tJTkRfUkVOQU1FRBAEEhQKEENIQU5HRV9LSU5EX01PREUQBSpdCgxFeHBvcnRGb3JtYXQSHQoZRVhQT1JUX0ZPUk1BVF9VTlNQRUNJRklFRBAAEhcKE0VYUE9SVF9GT1JNQVRfUEFUQ0gQARIVChFFWFBPUlRfRk9STUFUX1RBUhACKrUBCgxBcHBseU91dGNvbWUSHQoZQVBQTFlfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhkKFUFQUExZX09VVENPTUVfQVBQTElFRBABEhgKFEFQUExZX09VVENPTUVfTUVSR0VEEAISGgoWQVBQTFlfT1VUQ09NRV9DT05GTElDVBADEhoKFkFQUExZX09VVENPTUVfV0lUSEhFTEQQBBIZChVBUFBMWV9PVVRDT01FX1JFRlVTRUQQBTKUBwoQV29ya3NwYWNlU2VydmljZRKRAQoNRGlmZldvcmtzcGFjZRIgLmNhaXNzb24udjEuRGlmZldvcmtzcGFjZVJlcXVlc3QaIS5jYWlzc29uLnYxLkRpZmZXb3Jrc3BhY2VSZXNwb25zZSI5yNoYAtDaGAGC0+STAisSKS92MS9zYW5kYm94ZXMve3NhbmRib3hfaWR9L3dvcmtzcGFjZS9kaWZmMAESkgEKDkFwcGx5V29ya3NwYWNlEiEuY2Fpc3Nvbi52MS5BcHBseVdvcmtzcGFjZVJlcXVlc3QaIi5jYWlzc29uLnYxLkFwcGx5V29ya3NwYWNlUmVzcG9uc2UiOcjaGAOC0+STAi86ASoiKi92MS9zYW5kYm94ZXMve3NhbmRib3hfaWR9L3dvcmtzcGFjZTphcHBseRKCAQoJVW5kb0FwcGx5EhwuY2Fpc3Nvbi52MS5VbmRvQXBwbHlSZXF1ZXN0Gh0uY2Fpc3Nvbi52MS5VbmRvQXBwbHlSZXNwb25zZSI4yNoYA4LT5JMCLjoBKiIpL3YxL3NhbmRib3hlcy97c2FuZGJveF9pZH0vd29ya3NwYWNlOnVuZG8SmwEKD0V4cG9ydFdvcmtzcGFjZRIiLmNhaXNzb24udjEuRXhwb3J0V29ya3NwYWNlUmVxdWVzdBojLmNhaXNzb24udjEuRXhwb3J0V29ya3NwYWNlUmVzcG9uc2UiPcjaGAKC0+STAjNiBGRhdGESKy92MS9zYW5kYm94ZXMve3NhbmRib3hfaWR9L3dvcmtzcGFjZS9leHBvcnQwARKWAQoPUmViYXNlV29ya3NwYWNlEiIuY2Fpc3Nvbi52MS5SZWJhc2VXb3Jrc3BhY2VSZXF1ZXN0GiMuY2Fpc3Nvbi52MS5SZWJhc2VXb3Jrc3BhY2VSZXNwb25zZSI6yNoYA4LT5JMCMDoBKiIrL3YxL3NhbmRib3hlcy97c2FuZGJveF9pZH0vd29ya3NwYWNlOnJlYmFzZRKaAQoQRGlzY2FyZFdvcmtzcGFjZRIjLmNhaXNzb24udjEuRGlzY2FyZFdvcmtzcGFjZVJlcXVlc3QaJC5jYWlzc29uLnYxLkRpc2NhcmRXb3Jrc3BhY2VSZXNwb25zZSI7yNoYA4LT5JMCMToBKiIsL3YxL3NhbmRib3hlcy97c2FuZGJveF9pZH0vd29ya3NwYWNlOmRpc2NhcmRiBnByb3RvMw", [file_caisson_v1_options, file_google_api_annotations]);
 
 /**
  * One changed file, directory or link.
@@ -138,6 +138,27 @@ export type DiffWorkspaceRequest = Message<"caisson.v1.DiffWorkspaceRequest"> & 
    * @generated from field: repeated string paths = 3;
    */
   paths: string[];
+
+  /**
+   * Leave out what the project's `.gitignore` files name. Default: what changed is shown, ignored or not.
+   *
+   * @generated from field: bool hide_ignored = 4;
+   */
+  hideIgnored: boolean;
+
+  /**
+   * Only what comes after this path; with `limit`, for reading in pages.
+   *
+   * @generated from field: string after = 5;
+   */
+  after: string;
+
+  /**
+   * At most so many changes. Default: all.
+   *
+   * @generated from field: uint32 limit = 6;
+   */
+  limit: number;
 };
 
 /**
@@ -186,6 +207,14 @@ export type ApplyWorkspaceRequest = Message<"caisson.v1.ApplyWorkspaceRequest"> 
    * @generated from field: bool dry_run = 3;
    */
   dryRun: boolean;
+
+  /**
+   * Also what the project's owner changed meanwhile, as far as `paths`, which must be given, name it: the project's
+   * version gives way, and undo brings it back.
+   *
+   * @generated from field: bool force = 4;
+   */
+  force: boolean;
 };
 
 /**
@@ -194,6 +223,105 @@ export type ApplyWorkspaceRequest = Message<"caisson.v1.ApplyWorkspaceRequest"> 
  */
 export const ApplyWorkspaceRequestSchema: GenMessage<ApplyWorkspaceRequest> = /*@__PURE__*/
   messageDesc(file_caisson_v1_workspace, 3);
+
+/**
+ * @generated from message caisson.v1.ExportWorkspaceRequest
+ */
+export type ExportWorkspaceRequest = Message<"caisson.v1.ExportWorkspaceRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+
+  /**
+   * Default: a patch.
+   *
+   * @generated from field: caisson.v1.ExportFormat format = 2;
+   */
+  format: ExportFormat;
+
+  /**
+   * Only paths that match. Withheld files are exported like all others.
+   *
+   * @generated from field: repeated string paths = 3;
+   */
+  paths: string[];
+
+  /**
+   * @generated from field: bool hide_ignored = 4;
+   */
+  hideIgnored: boolean;
+};
+
+/**
+ * Describes the message caisson.v1.ExportWorkspaceRequest.
+ * Use `create(ExportWorkspaceRequestSchema)` to create a new message.
+ */
+export const ExportWorkspaceRequestSchema: GenMessage<ExportWorkspaceRequest> = /*@__PURE__*/
+  messageDesc(file_caisson_v1_workspace, 4);
+
+/**
+ * @generated from message caisson.v1.ExportWorkspaceResponse
+ */
+export type ExportWorkspaceResponse = Message<"caisson.v1.ExportWorkspaceResponse"> & {
+  /**
+   * @generated from field: bytes data = 1;
+   */
+  data: Uint8Array;
+};
+
+/**
+ * Describes the message caisson.v1.ExportWorkspaceResponse.
+ * Use `create(ExportWorkspaceResponseSchema)` to create a new message.
+ */
+export const ExportWorkspaceResponseSchema: GenMessage<ExportWorkspaceResponse> = /*@__PURE__*/
+  messageDesc(file_caisson_v1_workspace, 5);
+
+/**
+ * @generated from message caisson.v1.RebaseWorkspaceRequest
+ */
+export type RebaseWorkspaceRequest = Message<"caisson.v1.RebaseWorkspaceRequest"> & {
+  /**
+   * @generated from field: string sandbox_id = 1;
+   */
+  sandboxId: string;
+};
+
+/**
+ * Describes the message caisson.v1.RebaseWorkspaceRequest.
+ * Use `create(RebaseWorkspaceRequestSchema)` to create a new message.
+ */
+export const RebaseWorkspaceRequestSchema: GenMessage<RebaseWorkspaceRequest> = /*@__PURE__*/
+  messageDesc(file_caisson_v1_workspace, 6);
+
+/**
+ * @generated from message caisson.v1.RebaseWorkspaceResponse
+ */
+export type RebaseWorkspaceResponse = Message<"caisson.v1.RebaseWorkspaceResponse"> & {
+  /**
+   * What both sides had changed: merged, or still in conflict.
+   *
+   * @generated from field: repeated caisson.v1.AppliedFile files = 1;
+   */
+  files: AppliedFile[];
+
+  /**
+   * @generated from field: uint32 merged = 2;
+   */
+  merged: number;
+
+  /**
+   * @generated from field: uint32 conflicts = 3;
+   */
+  conflicts: number;
+};
+
+/**
+ * Describes the message caisson.v1.RebaseWorkspaceResponse.
+ * Use `create(RebaseWorkspaceResponseSchema)` to create a new message.
+ */
+export const RebaseWorkspaceResponseSchema: GenMessage<RebaseWorkspaceResponse> = /*@__PURE__*/
+  messageDesc(file_caisson_v1_workspace, 7);
 
 /**
  * What became of one change.
@@ -222,7 +350,7 @@ export type AppliedFile = Message<"caisson.v1.AppliedFile"> & {
  * Use `create(AppliedFileSchema)` to create a new message.
  */
 export const AppliedFileSchema: GenMessage<AppliedFile> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_workspace, 4);
+  messageDesc(file_caisson_v1_workspace, 8);
 
 /**
  * @generated from message caisson.v1.ApplyWorkspaceResponse
@@ -263,7 +391,7 @@ export type ApplyWorkspaceResponse = Message<"caisson.v1.ApplyWorkspaceResponse"
  * Use `create(ApplyWorkspaceResponseSchema)` to create a new message.
  */
 export const ApplyWorkspaceResponseSchema: GenMessage<ApplyWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_workspace, 5);
+  messageDesc(file_caisson_v1_workspace, 9);
 
 /**
  * @generated from message caisson.v1.UndoApplyRequest
@@ -287,7 +415,7 @@ export type UndoApplyRequest = Message<"caisson.v1.UndoApplyRequest"> & {
  * Use `create(UndoApplyRequestSchema)` to create a new message.
  */
 export const UndoApplyRequestSchema: GenMessage<UndoApplyRequest> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_workspace, 6);
+  messageDesc(file_caisson_v1_workspace, 10);
 
 /**
  * @generated from message caisson.v1.UndoApplyResponse
@@ -309,7 +437,7 @@ export type UndoApplyResponse = Message<"caisson.v1.UndoApplyResponse"> & {
  * Use `create(UndoApplyResponseSchema)` to create a new message.
  */
 export const UndoApplyResponseSchema: GenMessage<UndoApplyResponse> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_workspace, 7);
+  messageDesc(file_caisson_v1_workspace, 11);
 
 /**
  * @generated from message caisson.v1.DiscardWorkspaceRequest
@@ -326,7 +454,7 @@ export type DiscardWorkspaceRequest = Message<"caisson.v1.DiscardWorkspaceReques
  * Use `create(DiscardWorkspaceRequestSchema)` to create a new message.
  */
 export const DiscardWorkspaceRequestSchema: GenMessage<DiscardWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_workspace, 8);
+  messageDesc(file_caisson_v1_workspace, 12);
 
 /**
  * @generated from message caisson.v1.DiscardWorkspaceResponse
@@ -343,7 +471,7 @@ export type DiscardWorkspaceResponse = Message<"caisson.v1.DiscardWorkspaceRespo
  * Use `create(DiscardWorkspaceResponseSchema)` to create a new message.
  */
 export const DiscardWorkspaceResponseSchema: GenMessage<DiscardWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_workspace, 9);
+  messageDesc(file_caisson_v1_workspace, 13);
 
 /**
  * @generated from enum caisson.v1.ChangeKind
@@ -392,6 +520,42 @@ export type ChangeKind = (typeof ChangeKind)[keyof typeof ChangeKind] | UnknownE
  */
 export const ChangeKindSchema: GenEnum<ChangeKind> = /*@__PURE__*/
   enumDesc(file_caisson_v1_workspace, 0);
+
+/**
+ * @generated from enum caisson.v1.ExportFormat
+ */
+export const ExportFormat = {
+  /**
+   * @generated from enum value: EXPORT_FORMAT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * A patch for `git apply`, binary files included; up to 16 MiB per file.
+   *
+   * @generated from enum value: EXPORT_FORMAT_PATCH = 1;
+   */
+  PATCH: 1,
+
+  /**
+   * A tar archive of everything that is new or other, in the form of a layer of an image: for what is gone it has an empty
+   * file named `.wh.NAME`.
+   *
+   * @generated from enum value: EXPORT_FORMAT_TAR = 2;
+   */
+  TAR: 2,
+} as const;
+
+/**
+ * @generated from enum caisson.v1.ExportFormat
+ */
+export type ExportFormat = (typeof ExportFormat)[keyof typeof ExportFormat] | UnknownEnum;
+
+/**
+ * Describes the enum caisson.v1.ExportFormat.
+ */
+export const ExportFormatSchema: GenEnum<ExportFormat> = /*@__PURE__*/
+  enumDesc(file_caisson_v1_workspace, 1);
 
 /**
  * @generated from enum caisson.v1.ApplyOutcome
@@ -445,7 +609,7 @@ export type ApplyOutcome = (typeof ApplyOutcome)[keyof typeof ApplyOutcome] | Un
  * Describes the enum caisson.v1.ApplyOutcome.
  */
 export const ApplyOutcomeSchema: GenEnum<ApplyOutcome> = /*@__PURE__*/
-  enumDesc(file_caisson_v1_workspace, 1);
+  enumDesc(file_caisson_v1_workspace, 2);
 
 /**
  * What a sandbox has changed in the project that it was given as an overlay, and what becomes of it.
@@ -485,6 +649,27 @@ export const WorkspaceService: GenService<{
     methodKind: "unary";
     input: typeof UndoApplyRequestSchema;
     output: typeof UndoApplyResponseSchema;
+  },
+  /**
+   * Streams changes in a form that other tools take: a patch for `git apply`, or a tar archive.
+   *
+   * @generated from rpc caisson.v1.WorkspaceService.ExportWorkspace
+   */
+  exportWorkspace: {
+    methodKind: "server_streaming";
+    input: typeof ExportWorkspaceRequestSchema;
+    output: typeof ExportWorkspaceResponseSchema;
+  },
+  /**
+   * Brings the changes of an ended sandbox up to what the project is now: text that both sides changed is merged, and what
+   * cannot be stays in conflict, with both versions kept. The project itself is not touched.
+   *
+   * @generated from rpc caisson.v1.WorkspaceService.RebaseWorkspace
+   */
+  rebaseWorkspace: {
+    methodKind: "unary";
+    input: typeof RebaseWorkspaceRequestSchema;
+    output: typeof RebaseWorkspaceResponseSchema;
   },
   /**
    * Throws all changes away. The sandbox must have ended.

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file caisson/keeper/v1/workspace.proto.
  */
 export const file_caisson_keeper_v1_workspace: GenFile = /*@__PURE__*/
-  fileDesc("CiFjYWlzc29uL2tlZXBlci92MS93b3Jrc3BhY2UucHJvdG8SEWNhaXNzb24ua2VlcGVyLnYxIoQDCgxXb3Jrc3BhY2VKb2ISDQoFbG93ZXIYASABKAkSDQoFbGF5ZXIYAiABKAkSKgoEc2NhbhgDIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLlNjYW5Kb2JIABIsCgVhcHBseRgEIAEoCzIbLmNhaXNzb24ua2VlcGVyLnYxLkFwcGx5Sm9iSAASKgoEdW5kbxgFIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLlVuZG9Kb2JIABIwCgdyZWNvdmVyGAYgASgLMh0uY2Fpc3Nvbi5rZWVwZXIudjEuUmVjb3ZlckpvYkgAEioKBGNvcHkYByABKAsyGi5jYWlzc29uLmtlZXBlci52MS5Db3B5Sm9iSAASKgoEcGFjaxgJIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLlBhY2tKb2JIABIuCgZ1bnBhY2sYCiABKAsyHC5jYWlzc29uLmtlZXBlci52MS5VbnBhY2tKb2JIABIPCgdpc19jb3B5GAggASgIQgUKA2pvYiL0AQoQV29ya3NwYWNlTWVzc2FnZRIwCgZjaGFuZ2UYASABKAsyHi5jYWlzc29uLmtlZXBlci52MS5MYXllckNoYW5nZUgAEjIKB291dGNvbWUYAiABKAsyHy5jYWlzc29uLmtlZXBlci52MS5BcHBseU91dGNvbWVIABIqCgRkb25lGAMgASgLMhouY2Fpc3Nvbi5rZWVwZXIudjEuSm9iRG9uZUgAEjMKB2ZhaWx1cmUYBCABKAsyIC5jYWlzc29uLmtlZXBlci52MS5LZWVwZXJGYWlsdXJlSAASDgoEZGF0YRgFIAEoDEgAQgkKB21lc3NhZ2UiKgoHSm9iRG9uZRIQCghhcHBseV9pZBgBIAEoCRINCgVjb3VudBgCIAEoBCJhCgdTY2FuSm9iEhUKDWNvbnRlbnRfYnl0ZXMYASABKAQSDwoHcmVuYW1lcxgCIAEoCBIWCg5hdHRhY2hlZF9hdF9ucxgDIAEoAxIWCg5jb25mbGljdHNfb25seRgEIAEoCCKsAQoKTGF5ZXJTdGF0ZRIuCgR0eXBlGAEgASgOMiAuY2Fpc3Nvbi5rZWVwZXIudjEuTGF5ZXJGaWxlVHlwZRIMCgRtb2RlGAIgASgNEgwKBHNpemUYAyABKAQSDgoGdGFyZ2V0GAQgASgMEhAKCG10aW1lX25zGAUgASgDEhQKB2NvbnRlbnQYBiABKAxIAIgBARIOCgZiaW5hcnkYByABKAhCCgoIX2NvbnRlbnQixQEKC0xheWVyQ2hhbmdlEgwKBHBhdGgYASABKAwSMAoEa2luZBgCIAEoDjIiLmNhaXNzb24ua2VlcGVyLnYxLkxheWVyQ2hhbmdlS2luZBIMCgRmcm9tGAMgASgMEioKA29sZBgEIAEoCzIdLmNhaXNzb24ua2VlcGVyLnYxLkxheWVyU3RhdGUSKgoDbmV3GAUgASgLMh0uY2Fpc3Nvbi5rZWVwZXIudjEuTGF5ZXJTdGF0ZRIQCghjb25mbGljdBgGIAEoCCKMAQoIQXBwbHlKb2ISKwoFaXRlbXMYASADKAsyHC5jYWlzc29uLmtlZXBlci52MS5BcHBseUl0ZW0SFgoOYXR0YWNoZWRfYXRfbnMYAiABKAMSDwoHZHJ5X3J1bhgDIAEoCBIQCghhcHBseV9pZBgEIAEoCRILCgN1aWQYBSABKA0SCwoDZ2lkGAYgASgNIpYBCglBcHBseUl0ZW0SDAoEcGF0aBgBIAEoDBIUCgdjb250ZW50GAIgASgMSACIAQESDQoFZm9yY2UYAyABKAgSDAoEZnJvbRgEIAEoDBIzCgR0eXBlGAUgASgOMiAuY2Fpc3Nvbi5rZWVwZXIudjEuTGF5ZXJGaWxlVHlwZUgBiAEBQgoKCF9jb250ZW50QgcKBV90eXBlIlwKDEFwcGx5T3V0Y29tZRIMCgRwYXRoGAEgASgMEi4KBnJlc3VsdBgCIAEoDjIeLmNhaXNzb24ua2VlcGVyLnYxLkFwcGx5UmVzdWx0Eg4KBnJlYXNvbhgDIAEoCSI7CgdVbmRvSm9iEhAKCGFwcGx5X2lkGAEgASgJEg8KB2RyeV9ydW4YAiABKAgSDQoFZm9yY2UYAyADKAwiDAoKUmVjb3ZlckpvYiIJCgdDb3B5Sm9iIgkKB1BhY2tKb2IiQQoJVW5wYWNrSm9iEg4KBnJlbW92ZRgBIAMoDBIRCgltYXhfYnl0ZXMYAiABKAQSEQoJbWF4X2ZpbGVzGAMgASgEKssBCg9MYXllckNoYW5nZUtpbmQSIQodTEFZRVJfQ0hBTkdFX0tJTkRfVU5TUEVDSUZJRUQQABIbChdMQVlFUl9DSEFOR0VfS0lORF9BRERFRBABEh4KGkxBWUVSX0NIQU5HRV9LSU5EX01PRElGSUVEEAISHQoZTEFZRVJfQ0hBTkdFX0tJTkRfREVMRVRFRBADEh0KGUxBWUVSX0NIQU5HRV9LSU5EX1JFTkFNRUQQBBIaChZMQVlFUl9DSEFOR0VfS0lORF9NT0RFEAUqpgEKDUxheWVyRmlsZVR5cGUSHwobTEFZRVJfRklMRV9UWVBFX1VOU1BFQ0lGSUVEEAASGwoXTEFZRVJfRklMRV9UWVBFX1JFR1VMQVIQARIdChlMQVlFUl9GSUxFX1RZUEVfRElSRUNUT1JZEAISGwoXTEFZRVJfRklMRV9UWVBFX1NZTUxJTksQAxIbChdMQVlFUl9GSUxFX1RZUEVfU1BFQ0lBTBAEKpEBCgtBcHBseVJlc3VsdBIcChhBUFBMWV9SRVNVTFRfVU5TUEVDSUZJRUQQABIYChRBUFBMWV9SRVNVTFRfQVBQTElFRBABEhUKEUFQUExZX1JFU1VMVF9TQU1FEAISGQoVQVBQTFlfUkVTVUxUX0NPTkZMSUNUEAMSGAoUQVBQTFlfUkVTVUxUX1JFRlVTRUQQBGIGcHJvdG8z", [file_caisson_keeper_v1_keeper]);
+  fileDesc("CiFjYWlzc29uL2tlZXBlci92MS93b3Jrc3BhY2UucHJvdG8SEWNhaXNzb24ua2VlcGVyLnYxIpYECgxXb3Jrc3BhY2VKb2ISDQoFbG93ZXIYASABKAkSDQoFbGF5ZXIYAiABKAkSKgoEc2NhbhgDIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLlNjYW5Kb2JIABIsCgVhcHBseRgEIAEoCzIbLmNhaXNzb24ua2VlcGVyLnYxLkFwcGx5Sm9iSAASKgoEdW5kbxgFIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLlVuZG9Kb2JIABIwCgdyZWNvdmVyGAYgASgLMh0uY2Fpc3Nvbi5rZWVwZXIudjEuUmVjb3ZlckpvYkgAEioKBGNvcHkYByABKAsyGi5jYWlzc29uLmtlZXBlci52MS5Db3B5Sm9iSAASKgoEcGFjaxgJIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLlBhY2tKb2JIABIuCgZ1bnBhY2sYCiABKAsyHC5jYWlzc29uLmtlZXBlci52MS5VbnBhY2tKb2JIABIuCgZleHBvcnQYCyABKAsyHC5jYWlzc29uLmtlZXBlci52MS5FeHBvcnRKb2JIABIuCgZyZWJhc2UYDCABKAsyHC5jYWlzc29uLmtlZXBlci52MS5SZWJhc2VKb2JIABIwCgdzb2NrZXRzGA0gASgLMh0uY2Fpc3Nvbi5rZWVwZXIudjEuU29ja2V0c0pvYkgAEg8KB2lzX2NvcHkYCCABKAhCBQoDam9iIvQBChBXb3Jrc3BhY2VNZXNzYWdlEjAKBmNoYW5nZRgBIAEoCzIeLmNhaXNzb24ua2VlcGVyLnYxLkxheWVyQ2hhbmdlSAASMgoHb3V0Y29tZRgCIAEoCzIfLmNhaXNzb24ua2VlcGVyLnYxLkFwcGx5T3V0Y29tZUgAEioKBGRvbmUYAyABKAsyGi5jYWlzc29uLmtlZXBlci52MS5Kb2JEb25lSAASMwoHZmFpbHVyZRgEIAEoCzIgLmNhaXNzb24ua2VlcGVyLnYxLktlZXBlckZhaWx1cmVIABIOCgRkYXRhGAUgASgMSABCCQoHbWVzc2FnZSIqCgdKb2JEb25lEhAKCGFwcGx5X2lkGAEgASgJEg0KBWNvdW50GAIgASgEIqcBCgdTY2FuSm9iEhUKDWNvbnRlbnRfYnl0ZXMYASABKAQSDwoHcmVuYW1lcxgCIAEoCBIWCg5hdHRhY2hlZF9hdF9ucxgDIAEoAxIWCg5jb25mbGljdHNfb25seRgEIAEoCBIrCgdyZWJhc2VkGAUgASgLMhouY2Fpc3Nvbi5rZWVwZXIudjEuUmViYXNlZBIXCg9iaW5hcnlfY29udGVudHMYBiABKAgiKAoHUmViYXNlZBINCgVhdF9ucxgBIAEoAxIOCgZleGNlcHQYAiADKAwirAEKCkxheWVyU3RhdGUSLgoEdHlwZRgBIAEoDjIgLmNhaXNzb24ua2VlcGVyLnYxLkxheWVyRmlsZVR5cGUSDAoEbW9kZRgCIAEoDRIMCgRzaXplGAMgASgEEg4KBnRhcmdldBgEIAEoDBIQCghtdGltZV9ucxgFIAEoAxIUCgdjb250ZW50GAYgASgMSACIAQESDgoGYmluYXJ5GAcgASgIQgoKCF9jb250ZW50IsUBCgtMYXllckNoYW5nZRIMCgRwYXRoGAEgASgMEjAKBGtpbmQYAiABKA4yIi5jYWlzc29uLmtlZXBlci52MS5MYXllckNoYW5nZUtpbmQSDAoEZnJvbRgDIAEoDBIqCgNvbGQYBCABKAsyHS5jYWlzc29uLmtlZXBlci52MS5MYXllclN0YXRlEioKA25ldxgFIAEoCzIdLmNhaXNzb24ua2VlcGVyLnYxLkxheWVyU3RhdGUSEAoIY29uZmxpY3QYBiABKAgiuQEKCEFwcGx5Sm9iEisKBWl0ZW1zGAEgAygLMhwuY2Fpc3Nvbi5rZWVwZXIudjEuQXBwbHlJdGVtEhYKDmF0dGFjaGVkX2F0X25zGAIgASgDEg8KB2RyeV9ydW4YAyABKAgSEAoIYXBwbHlfaWQYBCABKAkSCwoDdWlkGAUgASgNEgsKA2dpZBgGIAEoDRIrCgdyZWJhc2VkGAcgASgLMhouY2Fpc3Nvbi5rZWVwZXIudjEuUmViYXNlZCKWAQoJQXBwbHlJdGVtEgwKBHBhdGgYASABKAwSFAoHY29udGVudBgCIAEoDEgAiAEBEg0KBWZvcmNlGAMgASgIEgwKBGZyb20YBCABKAwSMwoEdHlwZRgFIAEoDjIgLmNhaXNzb24ua2VlcGVyLnYxLkxheWVyRmlsZVR5cGVIAYgBAUIKCghfY29udGVudEIHCgVfdHlwZSJcCgxBcHBseU91dGNvbWUSDAoEcGF0aBgBIAEoDBIuCgZyZXN1bHQYAiABKA4yHi5jYWlzc29uLmtlZXBlci52MS5BcHBseVJlc3VsdBIOCgZyZWFzb24YAyABKAkiOwoHVW5kb0pvYhIQCghhcHBseV9pZBgBIAEoCRIPCgdkcnlfcnVuGAIgASgIEg0KBWZvcmNlGAMgAygMIgwKClJlY292ZXJKb2IiCQoHQ29weUpvYiIJCgdQYWNrSm9iIkEKCVVucGFja0pvYhIOCgZyZW1vdmUYASADKAwSEQoJbWF4X2J5dGVzGAIgASgEEhEKCW1heF9maWxlcxgDIAEoBCIyCglFeHBvcnRKb2ISFgoOYXR0YWNoZWRfYXRfbnMYASABKAMSDQoFcGF0aHMYAiADKAwiOQoJUmViYXNlSm9iEiwKBWl0ZW1zGAEgAygLMh0uY2Fpc3Nvbi5rZWVwZXIudjEuUmViYXNlSXRlbSIrCgpSZWJhc2VJdGVtEgwKBHBhdGgYASABKAwSDwoHY29udGVudBgCIAEoDCIaCgpTb2NrZXRzSm9iEgwKBG1vc3QYASABKA0qywEKD0xheWVyQ2hhbmdlS2luZBIhCh1MQVlFUl9DSEFOR0VfS0lORF9VTlNQRUNJRklFRBAAEhsKF0xBWUVSX0NIQU5HRV9LSU5EX0FEREVEEAESHgoaTEFZRVJfQ0hBTkdFX0tJTkRfTU9ESUZJRUQQAhIdChlMQVlFUl9DSEFOR0VfS0lORF9ERUxFVEVEEAMSHQoZTEFZRVJfQ0hBTkdFX0tJTkRfUkVOQU1FRBAEEhoKFkxBWUVSX0NIQU5HRV9LSU5EX01PREUQBSqmAQoNTGF5ZXJGaWxlVHlwZRIfChtMQVlFUl9GSUxFX1RZUEVfVU5TUEVDSUZJRUQQABIbChdMQVlFUl9GSUxFX1RZUEVfUkVHVUxBUhABEh0KGUxBWUVSX0ZJTEVfVFlQRV9ESVJFQ1RPUlkQAhIbChdMQVlFUl9GSUxFX1RZUEVfU1lNTElOSxADEhsKF0xBWUVSX0ZJTEVfVFlQRV9TUEVDSUFMEAQqkQEKC0FwcGx5UmVzdWx0EhwKGEFQUExZX1JFU1VMVF9VTlNQRUNJRklFRBAAEhgKFEFQUExZX1JFU1VMVF9BUFBMSUVEEAESFQoRQVBQTFlfUkVTVUxUX1NBTUUQAhIZChVBUFBMWV9SRVNVTFRfQ09ORkxJQ1QQAxIYChRBUFBMWV9SRVNVTFRfUkVGVVNFRBAEYgZwcm90bzM", [file_caisson_keeper_v1_keeper]);
 
 /**
  * @generated from message caisson.keeper.v1.WorkspaceJob
@@ -79,6 +79,26 @@ export type WorkspaceJob = Message<"caisson.keeper.v1.WorkspaceJob"> & {
      */
     value: UnpackJob;
     case: "unpack";
+  } | {
+    /**
+     * @generated from field: caisson.keeper.v1.ExportJob export = 11;
+     */
+    value: ExportJob;
+    case: "export";
+  } | {
+    /**
+     * @generated from field: caisson.keeper.v1.RebaseJob rebase = 12;
+     */
+    value: RebaseJob;
+    case: "rebase";
+  } | {
+    /**
+     * Finds sockets in the project.
+     *
+     * @generated from field: caisson.keeper.v1.SocketsJob sockets = 13;
+     */
+    value: SocketsJob;
+    case: "sockets";
   } | { case: undefined; value?: undefined };
 
   /**
@@ -202,6 +222,18 @@ export type ScanJob = Message<"caisson.keeper.v1.ScanJob"> & {
    * @generated from field: bool conflicts_only = 4;
    */
   conflictsOnly: boolean;
+
+  /**
+   * @generated from field: caisson.keeper.v1.Rebased rebased = 5;
+   */
+  rebased?: Rebased | undefined;
+
+  /**
+   * Also the contents of files that are not text.
+   *
+   * @generated from field: bool binary_contents = 6;
+   */
+  binaryContents: boolean;
 };
 
 /**
@@ -210,6 +242,34 @@ export type ScanJob = Message<"caisson.keeper.v1.ScanJob"> & {
  */
 export const ScanJobSchema: GenMessage<ScanJob> = /*@__PURE__*/
   messageDesc(file_caisson_keeper_v1_workspace, 3);
+
+/**
+ * The layer was brought up to a later state of the project.
+ *
+ * @generated from message caisson.keeper.v1.Rebased
+ */
+export type Rebased = Message<"caisson.keeper.v1.Rebased"> & {
+  /**
+   * What the project's owner changed before this was taken into account.
+   *
+   * @generated from field: int64 at_ns = 1;
+   */
+  atNs: bigint;
+
+  /**
+   * Except at these paths, where it could not be.
+   *
+   * @generated from field: repeated bytes except = 2;
+   */
+  except: Uint8Array[];
+};
+
+/**
+ * Describes the message caisson.keeper.v1.Rebased.
+ * Use `create(RebasedSchema)` to create a new message.
+ */
+export const RebasedSchema: GenMessage<Rebased> = /*@__PURE__*/
+  messageDesc(file_caisson_keeper_v1_workspace, 4);
 
 /**
  * @generated from message caisson.keeper.v1.LayerState
@@ -260,7 +320,7 @@ export type LayerState = Message<"caisson.keeper.v1.LayerState"> & {
  * Use `create(LayerStateSchema)` to create a new message.
  */
 export const LayerStateSchema: GenMessage<LayerState> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_workspace, 4);
+  messageDesc(file_caisson_keeper_v1_workspace, 5);
 
 /**
  * @generated from message caisson.keeper.v1.LayerChange
@@ -308,7 +368,7 @@ export type LayerChange = Message<"caisson.keeper.v1.LayerChange"> & {
  * Use `create(LayerChangeSchema)` to create a new message.
  */
 export const LayerChangeSchema: GenMessage<LayerChange> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_workspace, 5);
+  messageDesc(file_caisson_keeper_v1_workspace, 6);
 
 /**
  * Brings these changes into the project.
@@ -349,6 +409,11 @@ export type ApplyJob = Message<"caisson.keeper.v1.ApplyJob"> & {
    * @generated from field: uint32 gid = 6;
    */
   gid: number;
+
+  /**
+   * @generated from field: caisson.keeper.v1.Rebased rebased = 7;
+   */
+  rebased?: Rebased | undefined;
 };
 
 /**
@@ -356,7 +421,7 @@ export type ApplyJob = Message<"caisson.keeper.v1.ApplyJob"> & {
  * Use `create(ApplyJobSchema)` to create a new message.
  */
 export const ApplyJobSchema: GenMessage<ApplyJob> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_workspace, 6);
+  messageDesc(file_caisson_keeper_v1_workspace, 7);
 
 /**
  * @generated from message caisson.keeper.v1.ApplyItem
@@ -402,7 +467,7 @@ export type ApplyItem = Message<"caisson.keeper.v1.ApplyItem"> & {
  * Use `create(ApplyItemSchema)` to create a new message.
  */
 export const ApplyItemSchema: GenMessage<ApplyItem> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_workspace, 7);
+  messageDesc(file_caisson_keeper_v1_workspace, 8);
 
 /**
  * @generated from message caisson.keeper.v1.ApplyOutcome
@@ -429,7 +494,7 @@ export type ApplyOutcome = Message<"caisson.keeper.v1.ApplyOutcome"> & {
  * Use `create(ApplyOutcomeSchema)` to create a new message.
  */
 export const ApplyOutcomeSchema: GenMessage<ApplyOutcome> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_workspace, 8);
+  messageDesc(file_caisson_keeper_v1_workspace, 9);
 
 /**
  * Takes an apply back.
@@ -460,7 +525,7 @@ export type UndoJob = Message<"caisson.keeper.v1.UndoJob"> & {
  * Use `create(UndoJobSchema)` to create a new message.
  */
 export const UndoJobSchema: GenMessage<UndoJob> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_workspace, 9);
+  messageDesc(file_caisson_keeper_v1_workspace, 10);
 
 /**
  * @generated from message caisson.keeper.v1.RecoverJob
@@ -473,7 +538,7 @@ export type RecoverJob = Message<"caisson.keeper.v1.RecoverJob"> & {
  * Use `create(RecoverJobSchema)` to create a new message.
  */
 export const RecoverJobSchema: GenMessage<RecoverJob> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_workspace, 10);
+  messageDesc(file_caisson_keeper_v1_workspace, 11);
 
 /**
  * Fills `upper` with a copy of the project: clones of files where the file system makes them, else copies.
@@ -488,7 +553,7 @@ export type CopyJob = Message<"caisson.keeper.v1.CopyJob"> & {
  * Use `create(CopyJobSchema)` to create a new message.
  */
 export const CopyJobSchema: GenMessage<CopyJob> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_workspace, 11);
+  messageDesc(file_caisson_keeper_v1_workspace, 12);
 
 /**
  * Tells `upper` as a tar stream.
@@ -503,7 +568,7 @@ export type PackJob = Message<"caisson.keeper.v1.PackJob"> & {
  * Use `create(PackJobSchema)` to create a new message.
  */
 export const PackJobSchema: GenMessage<PackJob> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_workspace, 12);
+  messageDesc(file_caisson_keeper_v1_workspace, 13);
 
 /**
  * Brings `upper` to what it is in a sandbox that was sent a copy: removes names, then unpacks the tar stream that
@@ -535,7 +600,96 @@ export type UnpackJob = Message<"caisson.keeper.v1.UnpackJob"> & {
  * Use `create(UnpackJobSchema)` to create a new message.
  */
 export const UnpackJobSchema: GenMessage<UnpackJob> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_workspace, 13);
+  messageDesc(file_caisson_keeper_v1_workspace, 14);
+
+/**
+ * Tells changes as a tar stream, in the form of a layer of an image: what is new or other, and for what is gone an
+ * empty file named `.wh.NAME`.
+ *
+ * @generated from message caisson.keeper.v1.ExportJob
+ */
+export type ExportJob = Message<"caisson.keeper.v1.ExportJob"> & {
+  /**
+   * @generated from field: int64 attached_at_ns = 1;
+   */
+  attachedAtNs: bigint;
+
+  /**
+   * Only these.
+   *
+   * @generated from field: repeated bytes paths = 2;
+   */
+  paths: Uint8Array[];
+};
+
+/**
+ * Describes the message caisson.keeper.v1.ExportJob.
+ * Use `create(ExportJobSchema)` to create a new message.
+ */
+export const ExportJobSchema: GenMessage<ExportJob> = /*@__PURE__*/
+  messageDesc(file_caisson_keeper_v1_workspace, 15);
+
+/**
+ * Writes contents into the layer, in place of its own: merges with what the project has by now.
+ *
+ * @generated from message caisson.keeper.v1.RebaseJob
+ */
+export type RebaseJob = Message<"caisson.keeper.v1.RebaseJob"> & {
+  /**
+   * @generated from field: repeated caisson.keeper.v1.RebaseItem items = 1;
+   */
+  items: RebaseItem[];
+};
+
+/**
+ * Describes the message caisson.keeper.v1.RebaseJob.
+ * Use `create(RebaseJobSchema)` to create a new message.
+ */
+export const RebaseJobSchema: GenMessage<RebaseJob> = /*@__PURE__*/
+  messageDesc(file_caisson_keeper_v1_workspace, 16);
+
+/**
+ * @generated from message caisson.keeper.v1.RebaseItem
+ */
+export type RebaseItem = Message<"caisson.keeper.v1.RebaseItem"> & {
+  /**
+   * @generated from field: bytes path = 1;
+   */
+  path: Uint8Array;
+
+  /**
+   * @generated from field: bytes content = 2;
+   */
+  content: Uint8Array;
+};
+
+/**
+ * Describes the message caisson.keeper.v1.RebaseItem.
+ * Use `create(RebaseItemSchema)` to create a new message.
+ */
+export const RebaseItemSchema: GenMessage<RebaseItem> = /*@__PURE__*/
+  messageDesc(file_caisson_keeper_v1_workspace, 17);
+
+/**
+ * Tells the first sockets of the project as outcomes.
+ *
+ * @generated from message caisson.keeper.v1.SocketsJob
+ */
+export type SocketsJob = Message<"caisson.keeper.v1.SocketsJob"> & {
+  /**
+   * At most so many.
+   *
+   * @generated from field: uint32 most = 1;
+   */
+  most: number;
+};
+
+/**
+ * Describes the message caisson.keeper.v1.SocketsJob.
+ * Use `create(SocketsJobSchema)` to create a new message.
+ */
+export const SocketsJobSchema: GenMessage<SocketsJob> = /*@__PURE__*/
+  messageDesc(file_caisson_keeper_v1_workspace, 18);
 
 /**
  * @generated from enum caisson.keeper.v1.LayerChangeKind
