@@ -105,7 +105,7 @@ test("every method gives the same answer on every face", async (t) => {
 });
 
 const oneDirection = ["Connect, HTTP/1.1", "gRPC-Web"];
-const rawBodies = ["ReadFile", "DownloadArchive", "ConnectPort"];
+const rawBodies = ["ReadFile", "DownloadArchive", "ExportWorkspace", "ConnectPort"];
 
 function isRawBody(method: DescMethod): boolean {
   return rawBodies.includes(method.name);

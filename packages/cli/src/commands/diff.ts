@@ -1,6 +1,6 @@
 import { defineCommand } from "../command/command.ts";
 import { printableLines } from "../text/neutralise.ts";
-import { boxWithChanges, changesPlace, printChanges } from "../work/changes.ts";
+import { boxWithChanges, changesPlace, countableOf, printChanges } from "../work/changes.ts";
 
 export const command = defineCommand({
   name: "diff",
@@ -33,7 +33,7 @@ export const command = defineCommand({
       return 0;
     }
     // As they come: nobody has to wait for, or hold, a hundred thousand of them.
-    for await (const change of box.workspace.changes(wanted)) {
+    for await (const change of countableOf(box.workspace.changes(wanted))) {
       if (!options.names && change.patch !== "")
         await print.text(io.stdout.isTerminal ? printableLines(change.patch) : change.patch);
       else if (options.names || change.type !== "directory") await printChanges(print, [change]);

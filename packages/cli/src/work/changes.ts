@@ -64,6 +64,24 @@ export function countable(changes: readonly Change[]): Change[] {
   });
 }
 
+/** The same for changes as they come, in the order of paths: a new directory waits until it is known to hold nothing. */
+export async function* countableOf(changes: AsyncIterable<Change>): AsyncGenerator<Change> {
+  let empty: Change[] = [];
+  for await (const change of changes) {
+    empty = empty.filter(({ path }) => !change.path.startsWith(`${path}/`));
+    if (change.type === "directory" && change.kind === "added") {
+      empty.push(change);
+      continue;
+    }
+    // Nothing that comes now can lie in them any more: `0` is what follows the slash.
+    const over = empty.filter(({ path }) => change.path > `${path}0`);
+    empty = empty.filter((directory) => !over.includes(directory));
+    yield* over;
+    yield change;
+  }
+  yield* empty;
+}
+
 const marks = { added: "A", modified: "M", deleted: "D", renamed: "R", mode: "m" } as const;
 
 /** One line per change, as people know it from git. */

@@ -131,7 +131,8 @@ test("commands and specs that make no sense are refused before anything happens"
   await assert.rejects(start({ argv: ["a", "b"], shellState: true }), codeIs("INVALID_INPUT"));
   await assert.rejects(start({ argv: ["x".repeat(2_000_000)] }), codeIs("TOO_LARGE"));
   const create = (spec: object) => rig.engine.create(spec, { key: "" }, call);
-  await assert.rejects(create({ image: "alpine" }), codeIs("INVALID_INPUT"));
+  await assert.rejects(create({ image: "alpine" }), codeIs("NO_DRIVER"));
+  await assert.rejects(create({ image: "a\nb" }), codeIs("INVALID_INPUT"));
   await assert.rejects(create({ profile: "nope" }), codeIs("INVALID_INPUT"));
   await assert.rejects(create({ driver: "nope" }), codeIs("NO_DRIVER"));
   await assert.rejects(create({ minimumTier: 3 }), codeIs("NO_DRIVER"));
