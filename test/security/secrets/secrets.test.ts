@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync, statSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { Box } from "@caisson/client";
@@ -80,6 +82,30 @@ for (const account of accounts()) {
       const { text } = await sh(`curl -sSk ${world.otherUrl}/ -H "Authorization: Bearer $API_TOKEN"`);
       const heard = JSON.stringify(world.other.heard) + text;
       for (const canary of Object.values(canaries)) assert.ok(!heard.includes(canary));
+    });
+
+    it("over plain HTTP neither leaves, by proxy or without, and that is told", async () => {
+      const heard: string[] = [];
+      const server = createServer((request, response) => {
+        heard.push(JSON.stringify(request.rawHeaders));
+        response.end();
+      });
+      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+      const { port } = server.address() as AddressInfo;
+      const rules = [`${names.other}:${port}`, `127.0.0.1:${port}`];
+      await world.caisson.run(["net", "set", box.id, ...rules.flatMap((rule) => ["--allow", rule])]);
+      const call = `curl -sS http://${names.other}:${port}/ -H "X-Key: $API_TOKEN" -u "user:$FILE_TOKEN"`;
+      await sh(call);
+      await sh(`${call} --noproxy '*'`);
+      server.close();
+      assert.equal(heard.length, 2);
+      const placeholders = (await sh("echo $API_TOKEN $FILE_TOKEN; printf user:$FILE_TOKEN | base64 -w0"))
+        .text;
+      for (const word of placeholders.split(/\s+/).filter(Boolean)) assert.ok(!heard.join().includes(word));
+      const events = await Array.fromAsync(
+        world.client.events.subscribe({ follow: false, types: ["secret.stripped"], sandboxId: box.id }),
+      );
+      assert.ok(events.some(({ data }) => data.secret === "API_TOKEN" && data.name === names.other));
     });
 
     it("neither Host nor server name of another host gets a value", async () => {

@@ -5,6 +5,7 @@ import type { EgressDoor } from "./door.ts";
 import { type Beginning, lookAtBeginning } from "./first-bytes.ts";
 import type { Admitted, Client, Flow } from "./flow.ts";
 import { canonicalHost } from "./host.ts";
+import { meter } from "./meter.ts";
 import { Refusal } from "./refusal.ts";
 import { over, receive, send } from "./relay.ts";
 
@@ -34,7 +35,11 @@ export async function tunnel(
   const beginning = await check(door, client, target, flow);
   if (beginning.protocol === "http") return door.serveHttp(client, target, flow);
   if (beginning.protocol === "tls" && wanted) {
-    const dial = async () => (await door.open(target, client)).socket;
+    const dial = async () => {
+      const flow = await door.open(target, client);
+      meter(flow);
+      return flow.socket;
+    };
     const judged = { name: target.host.name, port: target.port, tls: true, dial };
     return door.interceptor!.serve(stream, judged, (type, data) => door.decisions.tell(type, data));
   }

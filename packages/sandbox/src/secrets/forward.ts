@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Duplex, pipeline } from "node:stream";
 import { type Pairs as HeaderPairs, pairsOf, passedOn } from "../egress/http/headers.ts";
+import { readable } from "./decoding.ts";
 import { type Destination, type Injector, newTally, type Pairs, type Tally } from "./injector.ts";
 import { type Replacement, Replacing, replaceAll } from "./replacing.ts";
 import type { Upstream } from "./upstream.ts";
@@ -16,6 +17,8 @@ export interface Exchange {
 /** A body up to this size is held until it is complete, so that its length can be told. */
 const heldBytes = 1024 * 1024;
 
+const unreachable = "the host could not be reached, or its certificate is not to be trusted";
+
 /** Sends a request on with its secrets, and its answer back without them. */
 export function forward(exchange: Exchange, message: IncomingMessage, response: ServerResponse): void {
   const { to, upstream, injector } = exchange;
@@ -23,8 +26,10 @@ export function forward(exchange: Exchange, message: IncomingMessage, response: 
   const send = (headers: Pairs) => {
     const path = injector.path(message.url ?? "/", to, tally);
     const outgoing = upstream.request(message.method ?? "GET", path, headers);
-    outgoing.on("error", () => fail(response));
-    outgoing.on("response", (incoming) => answer(exchange, tally, incoming, response));
+    outgoing.on("error", () => fail(response, unreachable));
+    outgoing.on("response", (incoming) =>
+      answer(exchange, tally, [message.method ?? "", incoming], response),
+    );
     response.on("close", () => {
       if (!response.writableFinished) outgoing.destroy();
     });
@@ -86,17 +91,27 @@ export function switchProtocols(exchange: Exchange, message: IncomingMessage, cl
   outgoing.end();
 }
 
-function answer(exchange: Exchange, tally: Tally, incoming: IncomingMessage, response: ServerResponse): void {
+function answer(
+  exchange: Exchange,
+  tally: Tally,
+  [method, incoming]: [string, IncomingMessage],
+  response: ServerResponse,
+): void {
   const masks = exchange.injector.masks(exchange.to, tally);
+  const body = readable(incoming, method);
+  if (!body) {
+    incoming.destroy();
+    fail(response, "the host's answer is encoded in a way that cannot be looked through");
+    return;
+  }
+  const headers = cleaned(incoming, masks);
   response.sendDate = false;
   response.writeHead(
     incoming.statusCode ?? 502,
     masked(incoming.statusMessage ?? "", masks),
-    cleaned(incoming, masks).flat(),
+    (body.decoded ? without(without(headers, "content-encoding"), "content-length") : headers).flat(),
   );
-  // What is compressed although nobody asked for that cannot be read.
-  const readable = incoming.headers["content-encoding"] === undefined;
-  pipeline(incoming, new Replacing(readable ? masks : []), response, (error) => {
+  pipeline(incoming, body.decoder, new Replacing(masks), response, (error) => {
     if (error) response.destroy();
   });
 }
@@ -151,13 +166,13 @@ async function whole(message: IncomingMessage): Promise<Buffer> {
 }
 
 /** What went wrong may name what was sent: the program is told no more than that. */
-function fail(response: ServerResponse): void {
+function fail(response: ServerResponse, why: string): void {
   if (response.headersSent) {
     response.destroy();
     return;
   }
   response.writeHead(502, { "Content-Type": "text/plain; charset=utf-8", Connection: "close" });
-  response.end("caisson: the host could not be reached, or its certificate is not to be trusted\n");
+  response.end(`caisson: ${why}\n`);
 }
 
 function writeHead(client: Duplex, incoming: IncomingMessage, pairs: HeaderPairs): void {

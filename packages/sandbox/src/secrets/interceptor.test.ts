@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
-import { request } from "node:http";
-import { duplexPair } from "node:stream";
+import { type IncomingMessage, request, type ServerResponse } from "node:http";
+import { type Duplex, duplexPair } from "node:stream";
 import { test } from "node:test";
 import { connect as tlsConnect } from "node:tls";
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { Authority } from "./authority.ts";
 import type { Injection } from "./definition.ts";
 import { type GrantedSecret, Injector } from "./injector.ts";
@@ -178,6 +179,53 @@ test("many requests share a connection, large answers pass whole", async () => {
     const { body } = await both.call({ method: "PUT", body: big });
     assert.equal(JSON.parse(body).body.length, big.length);
   }
+});
+
+test("an answer that is compressed against the request is looked through all the same", async () => {
+  using both = await between([secret()]);
+  const encodings: Record<string, (bytes: Buffer) => Buffer> = {
+    gzip: gzipSync,
+    br: brotliCompressSync,
+    deflate: deflateSync,
+    zstd: zstdCompressSync,
+    compress: (bytes) => bytes,
+  };
+  both.server.removeAllListeners("request");
+  both.server.on("request", (message: IncomingMessage, response: ServerResponse) => {
+    const encoding = message.url!.slice(1);
+    assert.equal(message.headers["accept-encoding"], "identity");
+    const body = encodings[encoding]!(Buffer.from(`echo ${message.headers["x-key"]} end`));
+    response.writeHead(200, { "Content-Encoding": encoding, "Content-Length": body.length });
+    response.end(body);
+  });
+  for (const encoding of ["gzip", "br", "deflate", "zstd"]) {
+    const { body, headers } = await both.call({ path: `/${encoding}`, headers: { "X-Key": placeholder } });
+    assert.match(body, /^echo ghp_Placeholder.* end$/, encoding);
+    assert.equal(headers["content-encoding"], undefined);
+  }
+  assert.equal((await both.call({ path: "/compress", headers: { "X-Key": placeholder } })).status, 502);
+});
+
+test("a WebSocket gets its secret with its first request, and carries bytes both ways", async () => {
+  using both = await between([secret()]);
+  both.server.on("upgrade", (message: IncomingMessage, socket: Duplex) => {
+    socket.write(
+      `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nX-Echo: ${message.headers.authorization}\r\n\r\n`,
+    );
+    socket.on("data", (data) => socket.write(`${data} for ${message.headers.authorization}`));
+  });
+  both.secure.write(
+    `GET /ws HTTP/1.1\r\nHost: ${name}:${both.port}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nAuthorization: Bearer ${placeholder}\r\n\r\n`,
+  );
+  let heard = "";
+  both.secure.on("data", (data) => {
+    heard += data;
+  });
+  while (!heard.includes("\r\n\r\n")) await new Promise((resolve) => setTimeout(resolve, 5));
+  both.secure.write("hello");
+  while (!heard.includes("hello for Bearer ghp_")) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.ok(heard.startsWith("HTTP/1.1 101"));
+  assert.ok(!heard.includes(real), heard);
 });
 
 test("over plain HTTP a secret is put in only where its rule names the port", () => {
