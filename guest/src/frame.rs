@@ -9,7 +9,7 @@ pub const HEADER_BYTES: usize = 12;
 pub const MAX_PAYLOAD: usize = LINK_FRAME_BYTES;
 
 /// Room to read into when nothing larger is known to be on its way.
-const READ_BYTES: usize = 16 * 1024;
+const READ_BYTES: usize = 64 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

@@ -8,9 +8,14 @@ use rustix::{
     net::{Shutdown, shutdown, sockopt},
 };
 
-use crate::{frame::Broken, rules::LINK_CONNECTION_WINDOW_BYTES};
+use crate::{
+    frame::Broken,
+    rules::{LINK_CONNECTION_WINDOW_BYTES, LINK_WINDOW_BYTES},
+};
 
-const WINDOW: u64 = LINK_CONNECTION_WINDOW_BYTES as u64;
+/// What the daemon may send ahead, and what it may be sent ahead.
+const WINDOW: u64 = LINK_WINDOW_BYTES as u64;
+const OWN_WINDOW: u64 = LINK_CONNECTION_WINDOW_BYTES as u64;
 /// Taking so much is told; a window is never full without it.
 const NEWS: u64 = WINDOW / 4;
 
@@ -75,6 +80,11 @@ impl Socket {
         }
     }
 
+    /// Bytes that the program has not taken.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
     pub fn became_readable(&mut self) {
         self.readable = true;
     }
@@ -90,7 +100,7 @@ impl Socket {
     }
 
     fn room(&self) -> usize {
-        (WINDOW - (self.sent - self.acknowledged)) as usize
+        (OWN_WINDOW - (self.sent - self.acknowledged)) as usize
     }
 
     /// Reads what the daemon may be sent now.

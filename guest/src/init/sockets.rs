@@ -19,7 +19,7 @@ use crate::{
     egress::ports,
     frame::{Broken, Frame, Kind, Tag, push_ack},
     proto::link::{Dial, Done, Failure, guest_control::Message},
-    rules::LINK_CONNECTIONS,
+    rules::{LINK_CONNECTIONS, LINK_CONNECTIONS_QUEUED_BYTES},
 };
 
 /// The most that one connection is read at a time.
@@ -94,11 +94,18 @@ impl Guest {
                 return Ok(());
             }
         };
+        let waits = socket.waiting();
         match written {
+            // Programs that take nothing must not fill the guest's memory, however many connections they have.
+            Ok(()) if waits > 0 && self.waiting_bytes() > LINK_CONNECTIONS_QUEUED_BYTES => self.reset_socket(stream),
             Ok(()) => self.after_writing(stream),
             Err(_) => self.reset_socket(stream),
         }
         Ok(())
+    }
+
+    fn waiting_bytes(&self) -> usize {
+        self.gateway.sockets.values().map(Socket::waiting).sum()
     }
 
     fn after_writing(&mut self, stream: u32) {

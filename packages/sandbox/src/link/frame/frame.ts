@@ -11,7 +11,7 @@ export const maxFrameBytes: number = rules.link.frame_bytes;
 /** Bytes that a sender may have sent and not acknowledged, per stream and direction. */
 export const windowBytes: number = rules.link.window_bytes;
 
-/** The same for connections, of which there may be many at once. */
+/** The same for what a guest sends on connections, of which there may be many at once. */
 export const connectionWindowBytes: number = rules.link.connection_window_bytes;
 
 /** Streams from here on are opened by the guest. */

@@ -1,13 +1,13 @@
 import { Duplex } from "node:stream";
 import { CaissonError } from "@caisson/contract";
 import type { Connection } from "../connection.ts";
-import { connectionWindowBytes } from "../frame/frame.ts";
+import { connectionWindowBytes, windowBytes } from "../frame/frame.ts";
 import type { DataSource } from "../frame/writer.ts";
 import { LinkViolation } from "../violation.ts";
 import { Intake } from "./intake.ts";
-import { Outbound } from "./outbound.ts";
 import { PieceQueue } from "./piece-queue.ts";
 import type { StreamReceiver } from "./receiver.ts";
+import { Sending } from "./sending.ts";
 
 /** What many streams may hold together. */
 export interface Budget {
@@ -24,7 +24,7 @@ export class LinkDuplex extends Duplex {
   readonly #connection: Connection;
   readonly #budget: Budget;
   readonly #intake: Intake;
-  readonly #outbound: Outbound;
+  readonly #sending = new Sending(windowBytes);
   readonly #source: DataSource;
   readonly #queue = new PieceQueue({ join: true });
   /** The reader wants more than there was. */
@@ -40,10 +40,9 @@ export class LinkDuplex extends Duplex {
     this.#connection = connection;
     this.#budget = budget;
     this.#intake = new Intake(stream, 0, connectionWindowBytes);
-    this.#outbound = new Outbound(stream, connectionWindowBytes);
     this.#source = {
       stream,
-      take: (max) => this.#outbound.take(max),
+      take: (max) => this.#sending.take(max),
       takeEnd: () => this.#takeEnd(),
     };
     // Whoever forgets to listen must not end the daemon by it.
@@ -59,7 +58,7 @@ export class LinkDuplex extends Duplex {
       },
       data: (tag, piece) => this.#data(tag, piece),
       ack: (position) => {
-        this.#outbound.ack(position);
+        this.#sending.ack(position);
         this.#connection.writer.offer(this.#source);
       },
       end: () => {
@@ -108,17 +107,28 @@ export class LinkDuplex extends Duplex {
   }
 
   override _write(chunk: Uint8Array, _encoding: string, done: (error?: Error) => void): void {
-    // A failure reaches the writer as the error that the stream was destroyed with.
-    this.#outbound.write(chunk).catch(() => {});
+    if (chunk.length === 0) {
+      done();
+      return;
+    }
+    this.#sending.give([chunk], done);
     this.#connection.writer.offer(this.#source);
-    if (this.#outbound.hasRoom) done();
-    else void this.#outbound.room().then(() => done());
+  }
+
+  override _writev(chunks: { chunk: Uint8Array }[], done: (error?: Error) => void): void {
+    const pieces = chunks.map(({ chunk }) => chunk).filter(({ length }) => length > 0);
+    if (pieces.length === 0) {
+      done();
+      return;
+    }
+    this.#sending.give(pieces, done);
+    this.#connection.writer.offer(this.#source);
   }
 
   /** Finished when the end is on its way: the stream may be destroyed then. */
   override _final(done: (error?: Error) => void): void {
     this.#onEndSent = done;
-    this.#outbound.end();
+    this.#sending.end();
     this.#connection.writer.offer(this.#source);
   }
 
@@ -129,7 +139,7 @@ export class LinkDuplex extends Duplex {
     this.#lent = 0;
     this.#wanting = false;
     this.#queue.clear();
-    this.#outbound.fail(new CaissonError("CANCELLED", "the connection was closed"));
+    this.#sending.stop();
     // Does nothing when both sides have ended it, or it is gone already.
     this.#connection.reset(this.#intake.stream);
     done(error);
@@ -141,7 +151,7 @@ export class LinkDuplex extends Duplex {
   }
 
   #takeEnd(): boolean {
-    if (!this.#outbound.takeEnd()) return false;
+    if (!this.#sending.takeEnd()) return false;
     this.#endSent = true;
     this.#dropWhenDone();
     this.#onEndSent?.();

@@ -60,14 +60,9 @@ export class Outbound implements DataSource {
     this.#ending = true;
   }
 
-  /** Less than a window waits to be taken. */
-  get hasRoom(): boolean {
-    return this.#end - this.#acked < this.#window;
-  }
-
   /** Resolves when less than a window waits to be taken, or the stream has failed. */
   async room(): Promise<void> {
-    while (!this.#failure && !this.hasRoom) {
+    while (!this.#failure && this.#end - this.#acked >= this.#window) {
       await new Promise<void>((resolve) => this.#roomWaiters.push(resolve));
     }
   }
