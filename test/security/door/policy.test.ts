@@ -45,6 +45,12 @@ test("a link below an allowed directory does not lead out of it", needsRoot, asy
   await complete({ workspace: { dir: join(dir, "allowed/inner") } });
 });
 
+test("a policy names the only secrets that a sandbox may be given", needsRoot, async () => {
+  const complete = await completing("secrets: [ALLOWED]\n");
+  await complete({ secrets: ["ALLOWED"] });
+  await assert.rejects(complete({ secrets: ["ALLOWED", "OTHER"] }), forbidden);
+});
+
 test("a policy lowers a profile's limits and never raises them", needsRoot, async () => {
   const complete = await completing("limits: {pids: 4000000, memory_bytes: 8388608}\n");
   const { limits } = await complete({ profile: "restrictive" });

@@ -76,6 +76,9 @@ async function bound(spec: SpecInit, policy: Policy, profiles: Profiles): Promis
   }
   if (policy.bind_write === false && spec.workspace?.mode === WorkspaceMode.BIND_WRITE)
     forbid("a project that is written directly");
+  for (const name of spec.secrets ?? []) {
+    if (policy.secrets && !policy.secrets.includes(name)) forbid(`the secret ${name}`);
+  }
   const dir = spec.workspace?.dir;
   if (policy.workspaces && dir) {
     const [place, ...roots] = await Promise.all([dir, ...policy.workspaces].map(real));

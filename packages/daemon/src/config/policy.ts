@@ -23,6 +23,8 @@ export interface Policy {
   bind_write?: boolean;
   /** Whether toolchains of the host, which lie in home directories, may be shown. */
   toolchains?: boolean;
+  /** The only secrets that a sandbox may be given. */
+  secrets?: string[];
   /** The only kinds of request that may be asked for, whether answers may hold for always, and what is refused
    * without asking (`network *.example.com:*`). */
   approvals?: { kinds?: string[]; always?: boolean; deny?: string[] };
@@ -44,6 +46,7 @@ const keys = [
   "toolchains",
   "approvals",
   "network",
+  "secrets",
 ] as const;
 const limitKeys = ["memory_bytes", "cpu_millis", "pids", "timeout_ms"];
 
@@ -74,7 +77,7 @@ export function checkPolicy(file: ConfigFile): Policy {
     const tier = tiers.find((known) => known === tree.minimum_tier);
     policy.minimum_tier = tier ?? wrong(`minimum_tier must be one of ${tiers.join(", ")}`);
   }
-  for (const key of ["profiles", "syscalls", "workspaces"] as const) {
+  for (const key of ["profiles", "syscalls", "workspaces", "secrets"] as const) {
     const value = tree[key];
     if (value === undefined) continue;
     if (!Array.isArray(value) || !value.every((item) => typeof item === "string"))

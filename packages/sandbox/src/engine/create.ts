@@ -76,7 +76,7 @@ export function planParts(
       chooseDriver(context.parts.drivers, { driver, minimumTier, needs }),
     findImage: (name) => resolveImage(name, context.images, context.home),
     network: (projectDir) => planning(context, projectDir, call),
-    grantSecrets: (names) => grantSecrets(context, names),
+    grantSecrets: (...asked) => grantSecrets(context, ...asked),
     findToolchains: () => context.toolchains.find(call?.surroundings),
   };
 }

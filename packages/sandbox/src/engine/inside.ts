@@ -11,6 +11,11 @@ export const inside = {
   path: "/home/agent/.local/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/run/caisson/bin",
 } as const;
 
+/** A profile's path, in which `~` stands for the home directory. */
+export function insidePath(path: string): string {
+  return path.startsWith("~") ? inside.home + path.slice(1) : path;
+}
+
 /** A host's name may not hold the underscore of a sandbox's id. */
 export function hostnameOf(sandboxId: string): string {
   return sandboxId.replaceAll("_", "-");

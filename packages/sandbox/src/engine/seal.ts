@@ -4,13 +4,12 @@ import { tierName } from "../profiles/index.ts";
 import type { Box } from "./box.ts";
 import { gitConfig } from "./git.ts";
 import { imageEnv } from "./image.ts";
-import { envList, hostnameOf, inside, sandboxEnv } from "./inside.ts";
+import { envList, hostnameOf, inside, insidePath, sandboxEnv } from "./inside.ts";
 import type { SandboxPlan } from "./spec.ts";
 import { coveredConfigs } from "./toolchains.ts";
 
 /** Everything that a guest must know to close the wall. */
 export function sealOf(box: Box, plan: SandboxPlan, mounts: NonNullable<SealInit["mounts"]>): SealInit {
-  const expand = (path: string) => (path.startsWith("~") ? inside.home + path.slice(1) : path);
   return {
     mounts,
     hostname: hostnameOf(box.id),
@@ -32,8 +31,8 @@ export function sealOf(box: Box, plan: SandboxPlan, mounts: NonNullable<SealInit
     // One for every four kilobytes: empty files take memory too.
     tmpfsInodes: BigInt(Math.ceil(plan.limits.diskBytes / 4096)),
     syscalls: plan.syscalls,
-    denyRead: [...plan.profile.denyRead.map(expand), ...coveredConfigs(plan.toolchains, plan.workspace)],
-    allowWrite: plan.profile.allowWrite.map(expand),
+    denyRead: [...plan.profile.denyRead.map(insidePath), ...coveredConfigs(plan.toolchains, plan.workspace)],
+    allowWrite: plan.profile.allowWrite.map(insidePath),
     rlimits: { openFiles: BigInt(plan.limits.openFiles), processes: BigInt(plan.limits.pids) },
     etc: { gitconfig: gitConfig(plan.spec.git) },
     required: [],

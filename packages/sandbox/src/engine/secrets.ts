@@ -36,10 +36,11 @@ export function engineSecrets(context: EngineContext): EngineSecrets {
 export async function grantSecrets(
   { secrets, settings }: EngineContext,
   names: readonly string[],
+  allowWrite: readonly string[],
 ): Promise<SandboxSecrets | undefined> {
   if (names.length === 0) return undefined;
   const { SandboxSecrets } = await load();
-  return SandboxSecrets.grant(names, secrets, settings.extraCa);
+  return SandboxSecrets.grant(names, secrets, { extraCa: settings.extraCa, allowWrite });
 }
 
 /** Those of a sandbox that an earlier daemon made. Without them its connections stay closed to their hosts' secrets. */

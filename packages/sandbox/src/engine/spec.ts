@@ -29,6 +29,7 @@ import { type CacheKind, cacheKinds } from "./caches.ts";
 import type { SpecInit } from "./engine.ts";
 import { checkIdentity } from "./git.ts";
 import type { ResolvedImage } from "./image.ts";
+import { insidePath } from "./inside.ts";
 import { type NetworkPlanning, type NetworkRecord, planNetwork } from "./network/index.ts";
 import { fitWorkspace, type ResolvedWorkspace, resolveWorkspace } from "./workspace.ts";
 
@@ -67,7 +68,7 @@ export interface PlanningParts {
   /** By the project's directory. */
   network(projectDir: string): NetworkPlanning;
   /** Rejects if one of them is not there. */
-  grantSecrets(names: readonly string[]): Promise<SandboxSecrets | undefined>;
+  grantSecrets(names: readonly string[], allowWrite: readonly string[]): Promise<SandboxSecrets | undefined>;
   /** The toolchains of whoever asks. */
   findToolchains(): Promise<ToolchainSet | undefined>;
   /** Asks whether an agent may have another profile than its rule gives; refuses by throwing. */
@@ -93,7 +94,7 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
     parts.workspace ?? resolveWorkspace(spec.workspace, parts.home),
     wantsToolchains ? parts.findToolchains() : undefined,
     planNetwork(spec.network, profile, parts.network(spec.workspace?.dir ?? "")),
-    parts.grantSecrets(spec.secrets),
+    parts.grantSecrets(spec.secrets, profile.allowWrite.map(insidePath)),
   ]);
   return {
     spec,

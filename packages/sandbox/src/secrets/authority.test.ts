@@ -5,6 +5,7 @@ import { duplexPair } from "node:stream";
 import { test } from "node:test";
 import { connect, TLSSocket } from "node:tls";
 import { Authority, derOf } from "./authority.ts";
+import { trustDirectory } from "./trust.ts";
 import { makeTruststore } from "./truststore.ts";
 
 async function presented(authority: Authority, name: string, ca: string): Promise<X509Certificate> {
@@ -56,4 +57,11 @@ test("a truststore begins as Java's do, and holds the certificates", () => {
   assert.equal(store.readUInt32BE(0), 0xfeedfeed);
   assert.equal(store.readUInt32BE(8), 2);
   assert.equal(store.indexOf(der) > 0, true);
+});
+
+test("certificates lie where a profile lets somebody write, and in no project", () => {
+  assert.equal(trustDirectory([]), "/home/agent/.caisson/trust");
+  assert.equal(trustDirectory(["/srv/project", "/tmp/x"]), "/tmp/x/.caisson/trust");
+  for (const paths of [["/srv/project"], ["/tmpfs"], ["/home/agents"]])
+    assert.throws(() => trustDirectory(paths), { code: "NOT_ENFORCEABLE" });
 });

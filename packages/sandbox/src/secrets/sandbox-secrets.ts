@@ -7,7 +7,7 @@ import { Injector } from "./injector.ts";
 import { SecretInterceptor } from "./interceptor.ts";
 import { newPlaceholder } from "./placeholder.ts";
 import type { Secrets } from "./secrets.ts";
-import { hostRoots, readCertificates, trustEnv, trustFiles } from "./trust.ts";
+import { hostRoots, readCertificates, trustDirectory, trustEnv, trustFiles } from "./trust.ts";
 
 const fileName = "secrets.json";
 
@@ -15,6 +15,8 @@ const fileName = "secrets.json";
 interface Kept {
   authority: AuthorityRecord;
   placeholders: [name: string, placeholder: string][];
+  /** Where the certificates lie inside. */
+  directory: string;
 }
 
 /** The secrets of one sandbox: what it sees of them, and who puts them in. */
@@ -29,11 +31,16 @@ export class SandboxSecrets {
   }
 
   /** For a new sandbox. Rejects if one of them is not there or cannot be read. */
-  static async grant(names: readonly string[], secrets: Secrets, extraCa: string): Promise<SandboxSecrets> {
+  static async grant(
+    names: readonly string[],
+    secrets: Secrets,
+    options: { extraCa: string; allowWrite: readonly string[] },
+  ): Promise<SandboxSecrets> {
+    const directory = trustDirectory(options.allowWrite);
     const values = await secrets.read([...new Set(names)]);
     const placeholders = [...values].map(([name, value]): [string, string] => [name, newPlaceholder(value)]);
-    const kept = { authority: Authority.make("Caisson, for one sandbox alone"), placeholders };
-    return new SandboxSecrets(kept, secrets, await upstreamRoots(extraCa));
+    const kept = { authority: Authority.make("Caisson, for one sandbox alone"), placeholders, directory };
+    return new SandboxSecrets(kept, secrets, await upstreamRoots(options.extraCa));
   }
 
   /** For a sandbox that an earlier daemon made. */
@@ -50,12 +57,12 @@ export class SandboxSecrets {
 
   /** Variables of every command: placeholders, and where the authority is found. */
   get env(): Record<string, string> {
-    return { ...trustEnv, ...Object.fromEntries(this.#kept.placeholders) };
+    return { ...trustEnv(this.#kept.directory), ...Object.fromEntries(this.#kept.placeholders) };
   }
 
   /** Files that have to be inside before the first command. */
   files(): Promise<{ path: string; content: Buffer }[]> {
-    return trustFiles(this.#kept.authority.certificate);
+    return trustFiles(this.#kept.directory, this.#kept.authority.certificate);
   }
 }
 

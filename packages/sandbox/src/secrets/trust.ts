@@ -1,14 +1,29 @@
 // How programs inside come to trust the sandbox's authority: files that only this sandbox has, and the variables by
 // which each kind of program finds them.
 import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { rootCertificates } from "node:tls";
+import { CaissonError } from "@caisson/contract";
 import { derOf } from "./authority.ts";
 import { makeTruststore, truststorePassword } from "./truststore.ts";
 
-/** Where the files lie inside. */
-const directory = "/home/agent/.caisson/trust";
-const bundle = `${directory}/bundle.pem`;
-const truststore = `${directory}/truststore.jks`;
+/** Directories inside that are the sandbox's own, in memory: the first is where the files lie unless a profile forbids it. */
+const privatePlaces = ["/home/agent", "/tmp", "/var/tmp", "/run", "/dev/shm"];
+
+/** Where the files lie inside, by the only paths that a profile lets anybody write; empty for every private one. */
+export function trustDirectory(allowWrite: readonly string[]): string {
+  const isPrivate = (path: string) =>
+    privatePlaces.some((place) => path === place || path.startsWith(`${place}/`));
+  const place = allowWrite.length === 0 ? privatePlaces[0] : allowWrite.find(isPrivate);
+  if (place !== undefined) return `${place}/.caisson/trust`;
+  throw new CaissonError(
+    "NOT_ENFORCEABLE",
+    "secrets need a private directory that the profile allows to write, such as /tmp: programs have to find the sandbox's authority",
+  );
+}
+
+const bundle = "bundle.pem";
+const truststore = "truststore.jks";
 
 const hostBundles = [
   "/etc/ssl/certs/ca-certificates.crt",
@@ -41,24 +56,31 @@ export async function readCertificates(path: string): Promise<string[]> {
 }
 
 /** The files that a sandbox gets: what the host trusts, and its own authority. */
-export async function trustFiles(authority: string): Promise<{ path: string; content: Buffer }[]> {
+export async function trustFiles(
+  directory: string,
+  authority: string,
+): Promise<{ path: string; content: Buffer }[]> {
   const certificates = [authority.trim(), ...(await hostRoots())];
   return [
-    { path: bundle, content: Buffer.from(`${certificates.join("\n")}\n`) },
-    { path: truststore, content: makeTruststore(certificates.map(derOf)) },
+    { path: join(directory, bundle), content: Buffer.from(`${certificates.join("\n")}\n`) },
+    { path: join(directory, truststore), content: makeTruststore(certificates.map(derOf)) },
   ];
 }
 
 /** OpenSSL, Go, curl, git, Node, Deno, Python's requests and pip, cargo, the AWS tools, Java. */
-export const trustEnv: Readonly<Record<string, string>> = {
-  SSL_CERT_FILE: bundle,
-  CURL_CA_BUNDLE: bundle,
-  GIT_SSL_CAINFO: bundle,
-  NODE_EXTRA_CA_CERTS: bundle,
-  DENO_CERT: bundle,
-  REQUESTS_CA_BUNDLE: bundle,
-  PIP_CERT: bundle,
-  CARGO_HTTP_CAINFO: bundle,
-  AWS_CA_BUNDLE: bundle,
-  JAVA_TOOL_OPTIONS: `-Djavax.net.ssl.trustStore=${truststore} -Djavax.net.ssl.trustStoreType=JKS -Djavax.net.ssl.trustStorePassword=${truststorePassword}`,
-};
+export function trustEnv(directory: string): Record<string, string> {
+  const file = join(directory, bundle);
+  const store = join(directory, truststore);
+  return {
+    SSL_CERT_FILE: file,
+    CURL_CA_BUNDLE: file,
+    GIT_SSL_CAINFO: file,
+    NODE_EXTRA_CA_CERTS: file,
+    DENO_CERT: file,
+    REQUESTS_CA_BUNDLE: file,
+    PIP_CERT: file,
+    CARGO_HTTP_CAINFO: file,
+    AWS_CA_BUNDLE: file,
+    JAVA_TOOL_OPTIONS: `-Djavax.net.ssl.trustStore=${store} -Djavax.net.ssl.trustStoreType=JKS -Djavax.net.ssl.trustStorePassword=${truststorePassword}`,
+  };
+}
