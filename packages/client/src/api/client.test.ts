@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Client, connect } from "../index.ts";
-import { inProcessClient, socketClient } from "../testing/index.ts";
+import { FakeDaemon, inProcessClient, socketClient } from "../testing/index.ts";
 
 async function withEach(check: (client: Client) => Promise<void>): Promise<void> {
   await check((await inProcessClient()).client);
@@ -169,6 +169,46 @@ test("numbers, dates and enums come as plain values", () =>
     assert.equal((await client.system.diagnose())[1]?.level, "problem");
     const key = await client.keys.create("ci", { scopes: ["read"], ttl: 1000 });
     assert.deepEqual([key.scopes, key.secret], [["read"], "csn_secret"]);
+  }));
+
+test("requests for approval are listed, watched and answered", async () => {
+  const daemon = new FakeDaemon();
+  const { client } = await inProcessClient(daemon);
+  const first = daemon.approvals.ask({ kind: "network", subject: "a.test:443", sandboxId: "sb_1" });
+  const stopping = new AbortController();
+  const seen: string[] = [];
+  for await (const { id, state, subject } of client.approvals.watch({ signal: stopping.signal })) {
+    assert.equal(state, "pending");
+    seen.push(subject);
+    if (seen.length === 1) {
+      const { decisionScope, decidedBy } = await client.approvals.allow(id, { scope: "sandbox" });
+      assert.deepEqual([decisionScope, decidedBy], ["sandbox", "uid:0"]);
+      daemon.approvals.ask({ kind: "network", subject: "b.test:443", sandboxId: "sb_1" });
+    } else {
+      await client.approvals.deny(id);
+      break;
+    }
+  }
+  assert.deepEqual(seen, ["a.test:443", "b.test:443"]);
+  await assert.rejects(client.approvals.allow(first.id), { code: "APPROVAL_DECIDED" });
+  assert.equal((await Array.fromAsync(client.approvals.list())).length, 0);
+  const all = await Array.fromAsync(client.approvals.list({ all: true }));
+  assert.deepEqual(
+    all.map(({ state }) => state),
+    ["denied", "allowed"],
+  );
+});
+
+test("a secret goes in and its value never comes out", () =>
+  withEach(async (client) => {
+    const set = await client.secrets.set("TOKEN", { hosts: ["a.test"], value: "the-value" });
+    assert.equal(set.source, "stored");
+    assert.ok(!JSON.stringify(await client.secrets.list()).includes("the-value"));
+    await assert.rejects(client.secrets.set("TOKEN", { hosts: ["a.test"], value: "v", env: "E" }), {
+      code: "INVALID_INPUT",
+    });
+    await client.secrets.remove("TOKEN");
+    assert.deepEqual(await client.secrets.list(), []);
   }));
 
 test("importing the SDK loads neither the contract nor a transport", async () => {

@@ -8,7 +8,7 @@ import { ImageStore } from "../images/index.ts";
 import { type FoundCgroups, MemoryWatcher } from "../limits/index.ts";
 import { Forwards } from "../ports/index.ts";
 import { Profiles } from "../profiles/index.ts";
-import { parseDefinitions, Secrets } from "../secrets/index.ts";
+import type { Secrets } from "../secrets/index.ts";
 import { Toolchains } from "../toolchains/index.ts";
 import { Admission } from "./admission.ts";
 import type { Box } from "./box.ts";
@@ -38,7 +38,7 @@ export class EngineContext {
   readonly idempotency: Idempotency;
   readonly approvals: Approvals;
   readonly forwards = new Forwards();
-  readonly secrets: Secrets;
+  #secrets: Promise<Secrets> | undefined;
   readonly outputBudget = new MemoryBudget(outputMemoryBytes);
   /** Living sandboxes by id, and by the name of their session in lower case. */
   readonly boxes = new Map<string, Box>();
@@ -74,12 +74,20 @@ export class EngineContext {
     this.admission = new Admission(this.settings.admission);
     this.reports = new EnforcementReports(parts.store);
     this.idempotency = new Idempotency(parts.store);
-    this.secrets = new Secrets(parseDefinitions(this.settings.secrets), join(this.home, "secrets.json"));
     this.approvals = new Approvals({
       store: parts.store,
       settings: this.settings.approvals,
       log: (level, message, fields) => this.log(level, message, fields),
     });
+  }
+
+  /** Loaded when somebody first needs them. */
+  secrets(): Promise<Secrets> {
+    this.#secrets ??= import("../secrets/index.ts").then(
+      ({ parseDefinitions, Secrets }) =>
+        new Secrets(parseDefinitions(this.settings.secrets), join(this.home, "secrets.json")),
+    );
+    return this.#secrets;
   }
 
   get sandboxesDir(): string {

@@ -6,7 +6,6 @@ import {
   SandboxSpecSchema,
   SandboxState,
 } from "@caisson/contract";
-import { presetNames, resolvePresets } from "../presets/index.ts";
 import { engineApprovals } from "./approvals.ts";
 import type { Box } from "./box.ts";
 import { engineChanges } from "./changes.ts";
@@ -43,6 +42,8 @@ const warmAfterMs = 300;
 /** Opens the engine: finds what an earlier daemon left, then serves. */
 export async function openEngine(parts: EngineParts): Promise<Engine> {
   const context = new EngineContext(parts);
+  // What the configuration says wrong is told at the start.
+  if (Object.keys(context.settings.secrets).length > 0) await context.secrets();
   await recover(context);
   // Once whoever opened it serves: the first to ask should not wait for the rules.
   setTimeout(() => context.toolchains.find().catch(() => {}), warmAfterMs).unref();
@@ -252,11 +253,11 @@ class SandboxEngine implements Engine {
 
   profiles: Engine["profiles"] = () => this.#context.profiles.list();
 
-  presets: Engine["presets"] = (names, projectDir, call) =>
-    resolvePresets(
-      names.length > 0 ? names : presetNames,
-      presetSource(this.#context, projectDir, call.surroundings),
-    );
+  presets: Engine["presets"] = async (names, projectDir, call) => {
+    const { presetNames, resolvePresets } = await import("../presets/index.ts");
+    const source = presetSource(this.#context, projectDir, call.surroundings);
+    return resolvePresets(names.length > 0 ? names : presetNames, source);
+  };
 
   drivers: Engine["drivers"] = () => describeDrivers(this.#context.parts.drivers);
 

@@ -13,34 +13,36 @@ const load = () => import("../secrets/sandbox-secrets.ts");
 
 /** Secrets as callers see and change them. */
 export function engineSecrets(context: EngineContext): EngineSecrets {
-  const { secrets } = context;
   return {
-    list: async () => (await secrets.list()).map(toSecret),
+    list: async () => (await (await context.secrets()).list()).map(toSecret),
     async set({ name, hosts, inject, source, value }, call) {
       // A reference makes the daemon read files, variables and programs of its owner.
       if (source && !call.actor.startsWith("uid:"))
         throw new CaissonError("FORBIDDEN", "only the daemon's owner may set a secret by reference");
       const definition = { ...(source ?? { stored: true }), hosts, ...(inject.length > 0 ? { inject } : {}) };
-      const set = await secrets.set(name, definition, value);
+      const set = await (await context.secrets()).set(name, definition, value);
       const data = { name, hosts, inject: set.definition.inject, source: sourceOf(set) };
       await context.commit([{ type: "secret.set", actor: call.actor, data }]);
       return toSecret(set);
     },
     async remove(name, call) {
-      await secrets.remove(name);
+      await (await context.secrets()).remove(name);
       await context.commit([{ type: "secret.removed", actor: call.actor, data: { name } }]);
     },
   };
 }
 
 export async function grantSecrets(
-  { secrets, settings }: EngineContext,
+  context: EngineContext,
   names: readonly string[],
   allowWrite: readonly string[],
 ): Promise<SandboxSecrets | undefined> {
   if (names.length === 0) return undefined;
   const { SandboxSecrets } = await load();
-  return SandboxSecrets.grant(names, secrets, { extraCa: settings.extraCa, allowWrite });
+  return SandboxSecrets.grant(names, await context.secrets(), {
+    extraCa: context.settings.extraCa,
+    allowWrite,
+  });
 }
 
 /** Those of a sandbox that an earlier daemon made. Without them its connections stay closed to their hosts' secrets. */
@@ -52,7 +54,7 @@ export async function adoptSecrets(
   if (names.length === 0) return undefined;
   const { SandboxSecrets } = await load();
   const dir = context.dirOf(record.place);
-  return (await SandboxSecrets.adopt(dir, context.secrets, context.settings.extraCa)).interceptor;
+  return (await SandboxSecrets.adopt(dir, await context.secrets(), context.settings.extraCa)).interceptor;
 }
 
 /** Programs inside have to find the sandbox's authority before the first of them starts. */
