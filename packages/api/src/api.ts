@@ -29,6 +29,8 @@ export interface NetworkOptions {
   allowedOrigins?: readonly string[];
   /** Calls per second and caller, twice that at once. Default: 200. */
   requestsPerSecond?: number;
+  /** Connections at once; further ones are closed unanswered. Default: 4096. */
+  maxConnections?: number;
   /** Whose tokens are accepted. Default: nobody's. */
   jwt?: JwtOptions | undefined;
 }
@@ -117,7 +119,7 @@ export function createApi(options: ApiOptions): Api {
         http1: (socket) => handOver(socket, "http1", servers),
         http2: (socket) => handOver(socket, "http2", servers),
       });
-      listener.maxConnections = 4096;
+      listener.maxConnections = options.network?.maxConnections ?? 4096;
       return await listenOnPort(track(listener), host, port);
     },
     async close() {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { connect as connectHttp2, constants } from "node:http2";
-import { connect, createServer } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ownerIdentity } from "../src/auth/identity.ts";
@@ -224,4 +224,28 @@ test("a thousand readers of the event stream are served side by side", async () 
   await Promise.all(seen);
   for (const socket of sockets) socket.destroy();
   assert.ok(process.memoryUsage().rss - before < 300e6);
+});
+
+test("connections beyond the bound are closed, and the others are served", async () => {
+  await using server = await startServer({ network: { maxConnections: 3 } });
+  const open = () =>
+    new Promise<{ socket: Socket; closed: () => boolean }>((resolve) => {
+      let closed = false;
+      const socket = connect(server.port, "127.0.0.1", () => resolve({ socket, closed: () => closed }));
+      socket.on("error", () => {});
+      socket.on("close", () => {
+        closed = true;
+      });
+    });
+  const all = [];
+  for (let count = 0; count < 8; count++) all.push(await open());
+  for (let waited = 0; all.filter(({ closed }) => closed()).length < 5; waited += 10) {
+    assert.ok(waited < 10_000, "too many are open");
+    await sleep(10);
+  }
+  const [first] = all.filter(({ closed }) => !closed());
+  const answered = new Promise((resolve) => first!.socket.once("data", resolve));
+  first!.socket.write("GET /v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  assert.match(String(await answered), /^HTTP\/1\.1 200/);
+  for (const { socket } of all) socket.destroy();
 });

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { readdir } from "node:fs/promises";
+import { opendir } from "node:fs/promises";
 import { join } from "node:path";
 
 /** The directory, in a sandbox's own, that holds what it wrote to its project. */
@@ -10,7 +10,9 @@ export async function hasChanges(dir: string): Promise<boolean> {
   const upper = join(dir, layerName, "upper");
   if (!existsSync(upper)) return false;
   try {
-    return (await readdir(upper)).length > 0;
+    // One name is enough: a sandbox may have made a million.
+    await using names = await opendir(upper, { bufferSize: 1 });
+    return (await names.read()) !== null;
   } catch (error) {
     // Whoever worked inside may have taken the permission to read it from its owner; that is a change.
     if ((error as NodeJS.ErrnoException).code === "EACCES") return true;
