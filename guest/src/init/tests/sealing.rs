@@ -82,6 +82,28 @@ fn mounts_may_come_before_or_after_the_seal() {
 }
 
 #[test]
+fn a_broker_that_stays_is_cut_by_the_seal_and_what_it_sent_is_dropped() {
+    let sandbox = Sandbox::start();
+    let mut host = sandbox.connect();
+    let (reader, writer) = rustix::pipe::pipe().unwrap();
+    let mut broker = sandbox.broker();
+    // A descriptor without the message that would speak for it.
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let descriptors = [writer.as_fd()];
+    assert!(control.push(SendAncillaryMessage::ScmRights(&descriptors)));
+    sendmsg(&broker.socket, &[IoSlice::new(&[0])], &mut control, SendFlags::empty()).unwrap();
+    drop(writer);
+    assert_eq!(holds(&host.call(Message::Seal(seal()))).detail, "0");
+    assert_eq!(rustix::io::read(&reader, &mut [0; 1]), Ok(0), "the guest holds what was not handed in");
+    assert!(!broker.pump(), "the broker is still connected");
+    // The numbers that it had belong to others now, and nobody closes them a second time.
+    for _ in 0..3 {
+        assert_eq!(host.run("echo out; echo err >&2").1.stdout, b"out\n");
+    }
+}
+
+#[test]
 fn a_broker_whose_count_is_wrong_is_refused() {
     let null = std::fs::File::open("/dev/null").unwrap();
     let sandbox = Sandbox::start();

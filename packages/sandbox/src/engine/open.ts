@@ -1,6 +1,5 @@
 import { hash } from "node:crypto";
-import { realpathSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
+import { mkdirSync, realpathSync } from "node:fs";
 import type { Surroundings } from "@caisson/contract";
 import type { Store } from "@caisson/store";
 import { allDrivers } from "../driver/index.ts";
@@ -55,8 +54,9 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Engine> 
     build,
     ...options.pool,
     async prepare(place) {
-      await mkdir(dirOf(place), { mode: 0o700 });
-      await makeLayer(dirOf(place));
+      // In the daemon's own directory, which is local: a thread would take longer than the calls do.
+      mkdirSync(dirOf(place), { mode: 0o700 });
+      makeLayer(dirOf(place));
       const group = cgroups?.make(place);
       group?.configure(preparedLimits);
       return { dir: dirOf(place), cgroups: [...(group?.procs ?? [])] };

@@ -69,7 +69,7 @@ test("a project is an overlay unless it says otherwise", async () => {
 test("an overlay gets the project read-only below a layer of its own", async () => {
   using place = scratch();
   const workspace = await resolveWorkspace(at(place.project), place.home);
-  await makeLayer(join(place.dir, "sb"));
+  makeLayer(join(place.dir, "sb"));
   const { sources, mounts } = workspaceMounts(workspace, join(place.dir, "sb"), true);
   assert.deepEqual(
     mounts.map((mount) => mount.kind),

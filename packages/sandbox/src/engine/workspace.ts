@@ -1,5 +1,5 @@
-import { type BigIntStats, chmodSync, realpathSync, statSync } from "node:fs";
-import { mkdir, realpath, stat } from "node:fs/promises";
+import { type BigIntStats, chmodSync, mkdirSync, realpathSync, statSync } from "node:fs";
+import { realpath, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
@@ -148,9 +148,9 @@ export function workspaceMechanism({ mode, dir }: ResolvedWorkspace): Mechanism[
 }
 
 /** Makes the directories of an overlay's writable layer, before anybody waits for them. */
-export async function makeLayer(dir: string): Promise<void> {
-  await mkdir(join(dir, layerName, "upper"), { recursive: true });
-  await mkdir(join(dir, layerName, "work"));
+export function makeLayer(dir: string): void {
+  mkdirSync(join(dir, layerName, "upper"), { recursive: true });
+  mkdirSync(join(dir, layerName, "work"));
 }
 
 /** Fills the layer of a sandbox that is given a copy. */

@@ -18,6 +18,12 @@ static void try_pid1(void) {
   opened("proc.pid1_exe_write", open("/proc/1/exe", O_WRONLY));
   opened("proc.pid1_oom", open("/proc/1/oom_score_adj", O_WRONLY));
   opened("proc.pid1_uid_map", open("/proc/1/uid_map", O_WRONLY));
+  /* It has the same uid as we do, so that the kernel itself would allow it. */
+  struct rlimit limit = { 0, 0 };
+  tried("proc.pid1_limits_read", prlimit(1, RLIMIT_NOFILE, NULL, &limit));
+  limit.rlim_cur = 3;
+  tried("proc.pid1_limits_set", prlimit(1, RLIMIT_NOFILE, &limit, NULL));
+  tried("proc.pid1_limits_set_high_bits", syscall(SYS_prlimit64, (1UL << 32) | 1, RLIMIT_NPROC, &limit, NULL));
   tried("proc.pid1_kill", kill(1, SIGKILL));
   outcome("proc.pid1_alive", kill(1, 0) == 0 ? "alive" : "gone");
 }

@@ -78,7 +78,7 @@ async function openParts(home: string, driver: AdoptableDriver, settings: Partia
     async prepare(place) {
       const dir = join(home, "sandboxes", place);
       mkdirSync(dir, { recursive: true });
-      await makeLayer(dir);
+      makeLayer(dir);
       return { dir, cgroups: [] };
     },
     onLaunched() {},

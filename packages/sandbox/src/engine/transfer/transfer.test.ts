@@ -32,7 +32,7 @@ async function openMountless(bench: Bench): Promise<Engine & AsyncDisposable> {
     async prepare(place) {
       const dir = join(home, "sandboxes", place);
       await mkdir(dir, { recursive: true });
-      await makeLayer(dir);
+      makeLayer(dir);
       return { dir, cgroups: [] };
     },
     onLaunched() {},
