@@ -13,7 +13,7 @@ import { srt } from "./support/peers.ts";
 import { progress, Report } from "./support/report.ts";
 
 const quick = process.argv.includes("--quick");
-const rounds = quick ? 3 : 7;
+const rounds = quick ? 2 : 7;
 const bytes = 256 * 1024 * 1024;
 const run = promisify(execFile);
 const report = new Report();

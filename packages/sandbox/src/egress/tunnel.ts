@@ -5,6 +5,7 @@ import type { EgressDoor } from "./door.ts";
 import { type Beginning, lookAtBeginning } from "./first-bytes.ts";
 import type { Admitted, Client, Flow } from "./flow.ts";
 import { canonicalHost } from "./host.ts";
+import { relayWatched } from "./http/watched.ts";
 import { meter } from "./meter.ts";
 import { Refusal } from "./refusal.ts";
 import { over, receive, send } from "./relay.ts";
@@ -33,7 +34,11 @@ export async function tunnel(
     }
   }
   const beginning = await check(door, client, target, flow);
-  if (beginning.protocol === "http") return door.serveHttp(client, target, flow);
+  if (beginning.protocol === "http") {
+    // Where secrets are put in, every request is rewritten; otherwise it is only looked at.
+    if (flow && !door.interceptor) return relayWatched(door, client, target, flow);
+    return door.serveHttp(client, target, flow);
+  }
   if (beginning.protocol === "tls" && wanted) {
     const dial = async () => {
       const flow = await door.open(target, client);

@@ -33,6 +33,8 @@ export class HttpFront {
     this.#visits.set(client.stream, { client, fixed, upstreams: new Upstreams(this.#door, client, opened) });
     this.#server ??= this.#makeServer();
     this.#server.emit("connection", client.stream);
+    // Whoever looked at it before may have left it paused.
+    client.stream.resume();
   }
 
   #makeServer(): Server {
