@@ -81,6 +81,7 @@ have bwrap || install bwrap bubblewrap
 if [ "${1:-}" = --tests ]; then
   install gcc gcc libc6-dev
   install go golang-go
+  install javac default-jdk-headless
   install python3 python3
   install strace strace
   install git git
