@@ -33,6 +33,14 @@ test("a reference is handed over as it is, and nothing is read", async () => {
   assert.equal(io.stdinAsked, 0);
 });
 
+test("a file is named by its whole path", async () => {
+  const cli = new Cli();
+  await cli.run(["secret", "set", "A", "--host", "a.test", "--file", "../token"]);
+  assert.equal(cli.daemon.secrets.get("A")!.value, "/srv/token");
+  await cli.run(["secret", "set", "A", "--host", "a.test", "--file", "~/token"]);
+  assert.equal(cli.daemon.secrets.get("A")!.value, "~/token");
+});
+
 test("without hosts, or typed at a terminal, it is a mistake of usage", async () => {
   const cli = new Cli();
   assert.equal((await cli.run(["secret", "set", "A"], { stdin: "x" })).code, 2);

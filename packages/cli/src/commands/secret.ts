@@ -1,5 +1,6 @@
 import { defineCommand } from "../command/command.ts";
 import { UsageError } from "../command/usage-error.ts";
+import { resolve } from "../work/spec-options.ts";
 
 const mostBytes = 16 * 1024;
 
@@ -72,7 +73,7 @@ const set = defineCommand({
       inject,
       value,
       env,
-      file,
+      file: file === undefined || file.startsWith("~/") ? file : resolve(io.cwd, file),
       command: command.length > 0 ? command : undefined,
     });
     if (options.json) await print.json(secret);

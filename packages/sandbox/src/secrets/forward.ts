@@ -119,7 +119,11 @@ function answer(
 /** Headers as they leave. The answer is asked for uncompressed, so that it can be looked through. */
 function leaving({ injector, to }: Exchange, message: IncomingMessage, tally: Tally): Pairs {
   const pairs = injector.headers(passedOn(pairsOf(message)), to, tally);
-  return [...without(without(pairs, "accept-encoding"), "expect"), ["Accept-Encoding", "identity"]];
+  const unwanted = ["accept-encoding", "expect"];
+  // Asked for in parts, an answer that holds a value would hold it in none of them.
+  if (tally.used.size > 0) unwanted.push("range", "if-range");
+  const kept = pairs.filter(([name]) => !unwanted.includes(name.toLowerCase()));
+  return [...kept, ["Accept-Encoding", "identity"]];
 }
 
 function cleaned(incoming: IncomingMessage, masks: readonly Replacement[]): HeaderPairs {

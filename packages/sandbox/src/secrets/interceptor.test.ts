@@ -95,6 +95,16 @@ test("a placeholder in a header becomes the value outside, and the value a place
   assert.equal(both.secure.alpnProtocol, "http/1.1");
 });
 
+test("an answer cannot be asked for in parts once a value is in the request", async () => {
+  using both = await between([secret()]);
+  await both.call({ headers: { "X-Key": placeholder, Range: "bytes=0-9" } });
+  await both.call({ headers: { Range: "bytes=0-9" } });
+  assert.deepEqual(
+    both.heard.map(({ headers }) => headers.range),
+    [undefined, "bytes=0-9"],
+  );
+});
+
 test("basic credentials are filled in, and not given back in any form", async () => {
   using both = await between([secret()]);
   const basic = (password: string) => `Basic ${Buffer.from(`user:${password}`).toString("base64")}`;

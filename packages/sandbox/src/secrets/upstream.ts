@@ -4,6 +4,7 @@ import { connect, createSecureContext, type SecureContext } from "node:tls";
 import type { JudgedTarget } from "../egress/seams.ts";
 import type { Pairs } from "./injector.ts";
 
+const handshakeWithinMs = 15_000;
 const contexts = new WeakMap<readonly string[], SecureContext>();
 
 /** Connections to one host that belong to one connection of a program; each is verified. */
@@ -55,11 +56,16 @@ export class Upstream {
       ALPNProtocols: ["http/1.1"],
       rejectUnauthorized: true,
     });
-    await new Promise<void>((resolve, reject) => {
-      secure.once("secureConnect", resolve);
-      secure.once("error", reject);
-      secure.once("close", () => reject(new Error("the host closed the connection")));
-    });
+    const timer = setTimeout(() => secure.destroy(), handshakeWithinMs).unref();
+    try {
+      await new Promise<void>((resolve, reject) => {
+        secure.once("secureConnect", resolve);
+        secure.once("error", reject);
+        secure.once("close", () => reject(new Error("the host closed the connection")));
+      });
+    } finally {
+      clearTimeout(timer);
+    }
     return secure;
   }
 }
