@@ -243,6 +243,28 @@ for (const account of accounts()) {
       assert.equal((await usage()).count, 0);
     });
 
+    test("a worktree that was made inside reaches the host; one that says anything else does not", async () => {
+      await using it = await subject(account);
+      using project = makeProject(account, `${repository}echo 1 > f; ${commit}`);
+      const git = { name: "A", email: "a@example.org" };
+      const box = await it.client.create({ workspace: { dir: project.dir }, git });
+      const made = await box.run([
+        "sh",
+        "-ec",
+        "git worktree add -q trees/one -b one; cd trees/one; echo 2 > f; git commit -qam two; cd ../..; git worktree add -q trees/bad -b bad; " +
+          "git worktree add -q /tmp/outside -b outside; echo /tmp/evil > .git/worktrees/bad/commondir; " +
+          "printf '[core]\\n\\tfsmonitor = touch /tmp/pwned\\n' > .git/worktrees/one/config.worktree",
+      ]);
+      assert.equal(made.code, 0, made.stderr.text);
+      const applied = await box.workspace.apply();
+      const withheld = applied.files.filter(({ outcome }) => outcome === "withheld").map(({ path }) => path);
+      assert.ok(withheld.includes(".git/worktrees/bad/commondir"), withheld.join());
+      assert.ok(withheld.includes("trees/bad/.git") && withheld.includes(".git/worktrees/outside/gitdir"));
+      assert.ok(withheld.includes(".git/worktrees/one/config.worktree"));
+      assert.equal(project.sh("cd trees/one && git log -1 --format=%s && git status --short"), "two\n");
+      assert.match(project.sh("git worktree list"), /trees\/one +[0-9a-f]+ \[one\]/);
+    });
+
     test("git inside trusts the project, reads it by size and time, and commits as whom it was told", async () => {
       await using it = await subject(account);
       using project = makeProject(

@@ -24,6 +24,7 @@ import { Merger } from "./merge.ts";
 import { patchOf } from "./patch.ts";
 import { type Judged, Protection } from "./protect.ts";
 import { readRebase } from "./rebase.ts";
+import { Worktrees } from "./worktrees.ts";
 
 /** Where a sandbox's changes are, and what they are changes of. */
 export interface Layer {
@@ -70,7 +71,7 @@ export async function* listChanges(layer: Layer, options: ListOptions): AsyncGen
   let count = 0;
   const found = chosenChanges(layer, options, { content: patch ? contentBytes : 0n });
   const shown = hideIgnored ? withoutIgnored(layer, found) : found;
-  const protection = await protectionOf(layer);
+  const { protection } = await protectionOf(layer);
   for await (const { change, withheld } of judgedChanges(protection, shown)) {
     yield { ...(await describe(change, pathText(change.path), patch)), withheld };
     if (++count === limit) return;
@@ -107,7 +108,7 @@ export async function applyChanges(
 ): Promise<Applied> {
   const matches = matcher(options.paths);
   const merger = new Merger(layer);
-  const protection = await protectionOf(layer);
+  const { protection, worktrees } = await protectionOf(layer);
   const why = (change: LayerChange, path: string) => {
     const reason = protection.withheld(judged(change, path));
     return options.paths.includes(path) ? undefined : reason;
@@ -130,7 +131,15 @@ export async function applyChanges(
     if (content !== undefined) merged.add(path);
     const force = change.conflict && (named || (path === gitIndex && (await merger.nothingStaged())));
     const type = change.new?.type ?? LayerFileType.UNSPECIFIED;
-    items.push({ path: change.path, type, force, from: movedFrom(change), ...(content && { content }) });
+    const known = change.new && !change.conflict ? worktrees.content(path) : undefined;
+    const written = content ?? known;
+    items.push({
+      path: change.path,
+      type,
+      force,
+      from: movedFrom(change),
+      ...(written && { content: written }),
+    });
   }
 
   /** Of a rename: what is to go. What was not chosen, or would be withheld, stays. */
@@ -238,14 +247,20 @@ export async function* scan(
   }
 }
 
-async function protectionOf(layer: Layer): Promise<Protection> {
+async function protectionOf(layer: Layer): Promise<{ protection: Protection; worktrees: Worktrees }> {
   const { projectDir } = layer;
+  const worktrees = await Worktrees.read(projectDir, layer.dir, async function* () {
+    for await (const { path, new: now } of scan(layer, { content: 4096n }))
+      yield { path: pathText(path), content: now?.content };
+  });
   const hooks = await git(layer, ["config", "--type=path", "--get-all", "core.hooksPath"]);
-  return new Protection({
+  const protection = new Protection({
     projectDir,
     hasInProject: (path) => existsSync(join(projectDir, path)),
     hooks: (hooks?.toString() ?? "").split("\n").filter(Boolean),
+    isWorktree: (path) => worktrees.passes(path),
   });
+  return { protection, worktrees };
 }
 
 function judged(change: LayerChange, path: string): Judged {

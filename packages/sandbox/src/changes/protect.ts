@@ -19,6 +19,8 @@ export interface Protected {
   hasInProject(path: string): boolean;
   /** Where git looks for hooks instead of its own place, as the repository's settings have it. */
   hooks?: readonly string[];
+  /** Is it part of a worktree that may pass? */
+  isWorktree?(path: string): boolean;
 }
 
 /** Judges the changes of one project, in the order of their paths. */
@@ -35,6 +37,8 @@ export class Protection {
   /** Why a change is withheld, or undefined. */
   withheld(change: Judged): string | undefined {
     const parts = change.path.split("/");
+    if (change.now !== "link" && change.now !== "other" && this.#project.isWorktree?.(change.path))
+      return undefined;
     const git = parts.findIndex((part) => part.toLowerCase() === ".git");
     if (git > 0) return "it belongs to a repository inside the project";
     if (git === 0) return this.#inGit(parts.slice(1), change);
