@@ -86,6 +86,27 @@ for (const account of accounts()) {
       assert.equal(six.out, "");
     });
 
+    test("a flood of names and of nonsense takes little memory, and names are answered as before", async () => {
+      await using box = await SealedSandbox.start(account);
+      box.guest.onConnection(answer);
+      const script = [
+        "import os, struct",
+        "u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); u.connect(('127.0.0.1', 53)); u.settimeout(20)",
+        "rest = b'.'.join([b'x' * 60] * 3)",
+        "for i in range(30000):",
+        "  labels = [b'%d' % i] + rest.split(b'.')",
+        "  u.send(struct.pack('>6H', i % 65536, 256, 1, 0, 0, 0) + b''.join(bytes([len(l)]) + l for l in labels) + b'\\0\\0\\1\\0\\1')",
+        "  u.recv(600)",
+        "  if i % 100 == 0: u.send(os.urandom(i % 1400))",
+        "u.close()",
+        "pages = int(open('/proc/1/statm').read().split()[1])",
+        "print(pages * 4096 < 32 << 20, socket.gethostbyname('still.example').startswith('198.1'))",
+      ];
+      assert.equal(await python(box, ...script), "True True");
+      const { out } = await box.run("/usr/bin/curl", "-sS", "--noproxy", "*", "http://later.example/");
+      assert.equal(out, "transparent later.example 80 GET /\n");
+    });
+
     test("nobody inside can take the guest's listeners over", async () => {
       await using box = await SealedSandbox.start(account);
       const attempts = await python(
