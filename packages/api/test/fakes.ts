@@ -21,6 +21,7 @@ import {
   Scope,
   SecretSchema,
   SessionSchema,
+  SnapshotSchema,
   StatsSchema,
 } from "@caisson/contract";
 import type { Engine } from "@caisson/sandbox";
@@ -41,6 +42,12 @@ export const sandbox = create(SandboxSchema, {
   enforced: { tier: "container", mechanisms: [{ name: "seccomp", state: 1, by: "test" }] },
   createdAt: at,
   seq: 7n,
+});
+const snapshot = create(SnapshotSchema, {
+  id: "sn_0123456789abcdef0123456789abcdef",
+  template: "ready",
+  driver: "bubblewrap",
+  size: 3n,
 });
 const approval = create(ApprovalSchema, {
   id: "ap_0123456789",
@@ -233,6 +240,18 @@ export function fakeEngine(watched: Watched): Engine {
       list: async () => [secret],
       set: async () => secret,
       remove: async () => {},
+    },
+    snapshots: {
+      pause: async () => sandbox,
+      resume: async () => sandbox,
+      take: async () => snapshot,
+      list: () => [snapshot],
+      get: () => snapshot,
+      remove: async () => snapshot,
+      export: async function* () {
+        yield notText;
+      },
+      fork: async () => [sandbox, sandbox],
     },
     approvals: {
       list: () => ({ approvals: [approval], nextPageToken: "next" }),

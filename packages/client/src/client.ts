@@ -10,6 +10,7 @@ import type { Run } from "./api/run.ts";
 import { Sandboxes } from "./api/sandboxes.ts";
 import { Secrets } from "./api/secrets.ts";
 import { Sessions } from "./api/sessions.ts";
+import { Snapshots } from "./api/snapshots.ts";
 import { System } from "./api/system.ts";
 import { Caller, type CallerOptions } from "./call/caller.ts";
 import type { OnceOptions } from "./call/options.ts";
@@ -34,6 +35,7 @@ export class Client {
   readonly approvals: Approvals;
   readonly secrets: Secrets;
   readonly images: Images;
+  readonly snapshots: Snapshots;
   readonly #caller: Caller;
 
   constructor(options: CallerOptions) {
@@ -47,6 +49,7 @@ export class Client {
     this.secrets = new Secrets(this.#caller);
     this.approvals = new Approvals(this.#caller, this.events);
     this.images = new Images(this.#caller);
+    this.snapshots = new Snapshots(this.#caller);
   }
 
   /** Makes a sandbox; short for `sandboxes.create`. */

@@ -14,6 +14,7 @@ export type { OutputEvent, OutputOptions, Run } from "./api/run.ts";
 export type { ListOptions, Sandboxes } from "./api/sandboxes.ts";
 export type { Secret, Secrets, SetSecretOptions } from "./api/secrets.ts";
 export type { Session, Sessions } from "./api/sessions.ts";
+export type { Snapshots, TakeOptions } from "./api/snapshots.ts";
 export type { Stdin, StdinSource } from "./api/stdin.ts";
 export type { Config, Health, System } from "./api/system.ts";
 export type { Applied, ApplyOptions, Changes, DiffOptions, ExportOptions, Rebased } from "./api/workspace.ts";
@@ -39,6 +40,7 @@ export type {
   Workspace,
   WorkspaceMode,
 } from "./values/sandbox.ts";
+export type { Snapshot } from "./values/snapshot.ts";
 export type {
   Capabilities,
   Driver,

@@ -13,6 +13,7 @@ export * from "./gen/caisson/v1/process_pb.ts";
 export * from "./gen/caisson/v1/sandbox_pb.ts";
 export * from "./gen/caisson/v1/secret_pb.ts";
 export * from "./gen/caisson/v1/session_pb.ts";
+export * from "./gen/caisson/v1/snapshot_pb.ts";
 export * from "./gen/caisson/v1/system_pb.ts";
 export * from "./gen/caisson/v1/workspace_pb.ts";
 export { advertisedLimits } from "./limits.ts";

@@ -16,6 +16,7 @@ import { runService } from "./run.ts";
 import { sandboxService } from "./sandbox.ts";
 import { secretService } from "./secret.ts";
 import { sessionService } from "./session.ts";
+import { snapshotService } from "./snapshot.ts";
 import { systemService } from "./system.ts";
 import { workspaceService } from "./workspace.ts";
 
@@ -41,6 +42,7 @@ export function createServices({ engine, store, keys, system, log }: ServiceDeps
     approvalService(engine, repeats),
     secretService(engine),
     imageService(engine),
+    snapshotService(engine),
     networkService(engine, repeats),
     eventService(store),
     systemService(engine, system, repeats),

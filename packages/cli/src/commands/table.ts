@@ -46,6 +46,16 @@ const groups: readonly { title: string; commands: Readonly<Record<string, Loader
     },
   },
   {
+    title: "Sandboxes that are kept",
+    commands: {
+      pause: () => import("./pause.ts"),
+      resume: () => import("./resume.ts"),
+      snapshot: () => import("./snapshot.ts"),
+      fork: () => import("./fork.ts"),
+      template: () => import("./template.ts"),
+    },
+  },
+  {
     title: "Images",
     commands: { image: () => import("./image.ts") },
   },

@@ -34,6 +34,16 @@ export const specOptions = {
     value: "IMAGE|DIR",
     summary: "What its programs are: `host`, an imported image, or a directory. Default: host",
   },
+  snapshot: {
+    kind: "text",
+    value: "ID",
+    summary: "Begin with what a snapshot holds; see `caisson snapshot ls`",
+  },
+  template: {
+    kind: "text",
+    value: "NAME",
+    summary: "Begin with what a template holds; see `caisson template ls`",
+  },
   toolchains: {
     kind: "choice",
     choices: ["auto", "off"],
@@ -82,6 +92,11 @@ export function specFrom(values: SpecValues, io: Io, host: Host): ChosenSpec {
   if (values.profile) spec.profile = values.profile;
   if (values.image) spec.image = imageFrom(values.image, io);
   if (values.agent) spec.agent = values.agent;
+  if (values.snapshot !== undefined && values.template !== undefined) {
+    throw new UsageError("only one of --snapshot and --template");
+  }
+  const snapshot = values.snapshot ?? values.template;
+  if (snapshot) spec.snapshot = snapshot;
   if (values.toolchains) spec.toolchains = values.toolchains;
   const network = networkFrom(values);
   if (network) spec.network = network;
@@ -94,7 +109,9 @@ export function specFrom(values: SpecValues, io: Io, host: Host): ChosenSpec {
   const limits: Limits = { memory: values.memory, cpus: values.cpus, pids: values.pids, disk: values.disk };
   if (Object.values(limits).some((limit) => limit !== undefined)) spec.limits = limits;
   if (values.label.length > 0) spec.labels = labelsFrom(values.label);
-  const { workspace, workspaceIsDefault = false, note } = workspaceFrom(values, io, host);
+  // A snapshot brings its own project.
+  const chosen: ChosenWorkspace = snapshot ? {} : workspaceFrom(values, io, host);
+  const { workspace, workspaceIsDefault = false, note } = chosen;
   if (workspace) spec.workspace = workspace;
   return { spec, workspaceIsDefault, note };
 }

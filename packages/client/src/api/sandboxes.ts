@@ -85,5 +85,6 @@ const unknown: Omit<Sandbox, "id"> = {
   expiresAt: undefined,
   seq: 0,
   agent: "",
+  paused: false,
   network: undefined,
 };

@@ -59,6 +59,8 @@ export interface SandboxSpec {
   git?: { name: string; email: string } | undefined;
   /** Private caches that are kept for the project: `npm`, `cargo`, `pip`, `go`, `maven` or `all`. Default: none. */
   caches?: string[] | undefined;
+  /** Begin with what a snapshot holds: its id, or a template's name. */
+  snapshot?: string | undefined;
 }
 
 export interface Sandbox {
@@ -82,6 +84,8 @@ export interface Sandbox {
   /** The number of its latest event. */
   seq: number;
   agent: string;
+  /** Its commands hold still until it is resumed. */
+  paused: boolean;
   /** The rules in force. */
   network: Network | undefined;
 }
@@ -108,7 +112,7 @@ export function sandboxFrom(message: SandboxMessage): Sandbox {
     driver: message.driver,
     profile: message.profile,
     image: message.image,
-    workspace: workspace && { dir: workspace.dir, mode: enumName(modes, workspace.mode) as WorkspaceMode },
+    workspace: workspaceFrom(workspace),
     workdir: message.workdir,
     labels: { ...message.labels },
     enforced: enforcementFrom(message.enforced),
@@ -118,8 +122,13 @@ export function sandboxFrom(message: SandboxMessage): Sandbox {
     expiresAt: toDate(message.expiresAt),
     seq: toNumber(message.seq),
     agent: message.agent,
+    paused: message.paused,
     network: message.network && networkFrom(message.network),
   };
+}
+
+export function workspaceFrom(workspace: SandboxMessage["workspace"]): Workspace | undefined {
+  return workspace && { dir: workspace.dir, mode: enumName(modes, workspace.mode) as WorkspaceMode };
 }
 
 export function tierFrom(tier: number): Tier {
@@ -142,6 +151,7 @@ export function specInit(spec: SandboxSpec): MessageInitShape<typeof SandboxSpec
   if (spec.agent) init.agent = spec.agent;
   if (spec.secrets) init.secrets = spec.secrets;
   if (spec.toolchains) init.toolchains = spec.toolchains;
+  if (spec.snapshot) init.snapshot = spec.snapshot;
   if (spec.network) init.network = networkInit(spec.network);
   if (spec.git) init.git = spec.git;
   if (spec.caches) init.caches = spec.caches;

@@ -335,6 +335,16 @@ export const rules = {
       "http": 403,
       "next": "Ask somebody who may answer: `caisson approvals` lists what waits."
     },
+    "SNAPSHOT_NOT_FOUND": {
+      "status": "NOT_FOUND",
+      "http": 404,
+      "next": "List snapshots with `caisson snapshot ls`."
+    },
+    "SANDBOX_PAUSED": {
+      "status": "FAILED_PRECONDITION",
+      "http": 409,
+      "next": "Resume it with `caisson resume`."
+    },
     "SECRET_NOT_FOUND": {
       "status": "NOT_FOUND",
       "http": 404,

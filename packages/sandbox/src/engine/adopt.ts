@@ -28,6 +28,13 @@ export async function adoptBox(context: EngineContext, box: Box): Promise<void> 
   if (record.state !== SandboxState.READY) {
     return endBox(context, box, "start_failed", "the daemon was ended while it was being made", "daemon");
   }
+  await continueBox(context, box);
+}
+
+/** Opens the link to a sandbox that is sealed already and brings both sides to the same state. */
+export async function continueBox(context: EngineContext, box: Box): Promise<void> {
+  const { record } = box;
+  if (!box.launched) throw box.notReady();
   const sinks = box.running().map((proc) => [proc.record.stream, proc.log] as const);
   box.guest = await context.parts.openGuest(box.launched, sinks);
   box.interceptor = await adoptSecrets(context, record);

@@ -19,6 +19,8 @@ import { planning } from "./network/index.ts";
 import { newRecord } from "./new-record.ts";
 import type { Taken } from "./parts.ts";
 import { grantSecrets } from "./secrets.ts";
+import { findSnapshot } from "./snapshots/record.ts";
+import { continueMachine, specFrom } from "./snapshots/restore.ts";
 import { type PlanningParts, planSandbox, type SandboxPlan } from "./spec.ts";
 import { messageOf, register, type StartRequest, startBox, startError, unregister } from "./start-box.ts";
 import { shownOf } from "./toolchains.ts";
@@ -40,6 +42,11 @@ export async function createBox(
   call: CallContext,
 ): Promise<Box> {
   if (context.closing) throw new CaissonError("UNAVAILABLE", "the daemon is stopping");
+  if (init.snapshot) {
+    const snapshot = findSnapshot(context, init.snapshot);
+    if (snapshot.memory) return continueMachine(context, snapshot, call, request.remember);
+    init = specFrom(snapshot, init);
+  }
   // Looked at while the configuration is read; what the policy forbids is told before what is found.
   const workspace = resolveWorkspace(create(SandboxSpecSchema, init).workspace, context.home);
   workspace.catch(() => {});
@@ -47,6 +54,7 @@ export async function createBox(
   const plan = await planSandbox(spec, { ...planParts(context, call), workspace });
   if (plan.workspace.mode === WorkspaceMode.BIND_WRITE)
     await askForWritableBind(context, [plan.workspace.dir, plan.spec.agent], call);
+  if (init.snapshot) plan.snapshot = findSnapshot(context, init.snapshot);
   const place = context.admission.enter(plan.limits);
   if (!place.waiting) {
     const taken = await takeOrRelease(context, plan, place.release);

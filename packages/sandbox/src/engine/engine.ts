@@ -25,6 +25,7 @@ import type {
   SandboxSpecSchema,
   Secret,
   Session,
+  Snapshot,
   Stats,
   UpdateNetworkRequest,
   UsageItem,
@@ -38,8 +39,26 @@ import type { ResolvedPreset } from "../presets/index.ts";
 export type SpecInit = MessageInitShape<typeof SandboxSpecSchema>;
 export type CommandInit = MessageInitShape<typeof CommandSchema>;
 
+/** Sandboxes that hold still, are kept, and are made again. A snapshot goes by its id or a template's name. */
+export interface EngineSnapshots {
+  pause(sandboxId: string, call: CallContext): Promise<Sandbox>;
+  resume(sandboxId: string, call: CallContext): Promise<Sandbox>;
+  take(
+    sandboxId: string,
+    options: { memory: boolean; template: string; labels: Record<string, string> },
+    call: CallContext,
+  ): Promise<Snapshot>;
+  list(templates: boolean): Snapshot[];
+  get(name: string): Snapshot;
+  remove(name: string, call: CallContext): Promise<Snapshot>;
+  /** As one tar archive. */
+  export(name: string): AsyncIterable<Uint8Array>;
+  fork(sandboxId: string, count: number, call: CallContext): Promise<Sandbox[]>;
+}
+
 /** Sandboxes, and what happens in them. Every face calls this and nothing below it. */
 export interface Engine {
+  readonly snapshots: EngineSnapshots;
   create(spec: SpecInit, options: CreateOptions, call: CallContext): Promise<Sandbox>;
   /** An id, or `session:NAME`. */
   get(sandboxId: string): Promise<Sandbox>;

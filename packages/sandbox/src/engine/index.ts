@@ -33,6 +33,7 @@ import { runInFresh, runInSession, runRequest } from "./run.ts";
 import { engineSecrets } from "./secrets.ts";
 import { openSession, toSession } from "./sessions.ts";
 import { signalNumber } from "./signals.ts";
+import { engineSnapshots } from "./snapshots/index.ts";
 import { statsOf } from "./stats.ts";
 import { Upkeep } from "./upkeep.ts";
 import { prune, usageItems } from "./usage.ts";
@@ -58,6 +59,7 @@ class SandboxEngine implements Engine {
   readonly ports: Engine["ports"];
   readonly secrets: Engine["secrets"];
   readonly images: Engine["images"];
+  readonly snapshots: Engine["snapshots"];
   readonly #context: EngineContext;
   readonly #upkeep: Upkeep;
 
@@ -70,6 +72,7 @@ class SandboxEngine implements Engine {
     this.ports = enginePorts(context);
     this.secrets = engineSecrets(context);
     this.images = engineImages(context);
+    this.snapshots = engineSnapshots(context, this);
     this.#upkeep = new Upkeep(context);
   }
 

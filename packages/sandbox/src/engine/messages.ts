@@ -38,6 +38,7 @@ export function toSandbox(
     ...time("expiresAt", extra.expiresAt),
     seq: BigInt(extra.seq),
     agent: record.agent,
+    paused: record.paused ?? false,
     ...(record.network ? { network: toNetwork(record.network) } : {}),
   });
 }

@@ -12,6 +12,8 @@ import type { SpecInit } from "./engine.ts";
 /** Where sandboxes come from. */
 export interface SandboxPool {
   take(kind: Kind): Promise<Taken>;
+  /** Goes on with a saved machine. */
+  launch(kind: Kind): Promise<{ id: string; dir: string; launched: Launched }>;
   /** Somebody waits for work of ours; call the result when it is done. */
   working(): () => void;
   /** Ends those that nobody has taken. */

@@ -19,6 +19,8 @@ export const kinds = {
   idempotency: "idempotency",
   /** Forwards that outlive their caller, by `SANDBOX/fw_…`. */
   forward: "forward",
+  /** What is known of each snapshot, by its id. */
+  snapshot: "snapshot",
 } as const;
 
 /** What is kept of a sandbox, as JSON. Times are milliseconds since the epoch; 0: not yet. */
@@ -64,6 +66,8 @@ export interface SandboxRecord {
   /** Number of the latest process. */
   lastProcess: number;
   launch: LaunchRecord | undefined;
+  /** Its commands hold still. */
+  paused?: boolean;
   /** Of the host when the sandbox was started. */
   bootId: string;
 }

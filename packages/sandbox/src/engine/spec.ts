@@ -31,6 +31,7 @@ import { checkIdentity } from "./git.ts";
 import type { ResolvedImage } from "./image.ts";
 import { insidePath } from "./inside.ts";
 import { type NetworkPlanning, type NetworkRecord, planNetwork } from "./network/index.ts";
+import type { SnapshotRecord } from "./snapshots/record.ts";
 import { fitWorkspace, type ResolvedWorkspace, resolveWorkspace } from "./workspace.ts";
 
 /** A spec with everything decided that can be decided before a sandbox is there. */
@@ -42,6 +43,8 @@ export interface SandboxPlan {
   profile: SandboxProfile;
   limits: LimitValues;
   limitMechanisms: Mechanism[];
+  /** Whose files it begins with. */
+  snapshot?: SnapshotRecord;
   workspace: ResolvedWorkspace;
   /** What the root is made from; undefined: the host's own programs. */
   image: ResolvedImage | undefined;

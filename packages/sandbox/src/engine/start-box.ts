@@ -16,6 +16,7 @@ import { startingData } from "./new-record.ts";
 import type { Taken } from "./parts.ts";
 import { sealOf } from "./seal.ts";
 import { bringTrust } from "./secrets.ts";
+import { restoreFiles, restoreLayer } from "./snapshots/restore.ts";
 import type { SandboxPlan } from "./spec.ts";
 import { toolchainMounts } from "./toolchains.ts";
 import { pushProject } from "./transfer/push.ts";
@@ -64,6 +65,7 @@ export async function startBox(
     limited?.catch(() => {});
     if (plan.workspace.mode === WorkspaceMode.COPY)
       await fillLayer(plan.workspace, taken.dir, context.parts.guest);
+    if (plan.snapshot) await restoreLayer(context, plan.snapshot, taken.dir);
     const mapOwner = launched.record.uid !== process.getuid?.();
     const project = workspaceMounts(plan.workspace, taken.dir, mapOwner);
     const root = imageMounts(plan.image, mapOwner);
@@ -82,7 +84,8 @@ export async function startBox(
     box.outlet.attach(guest);
     const sealed = guest.seal(sealOf(box, plan, mounts));
     // What is sent in has to be there before the first command is.
-    const needsFiles = plan.workspace.transferred || plan.secrets !== undefined;
+    const needsFiles =
+      plan.snapshot !== undefined || plan.workspace.transferred || plan.secrets !== undefined;
     if (!needsFiles) request.sealing?.(box);
     // Synced together with its being ready: until then a sync would only hold up the file system that the project's
     // writable layer is being made on.
@@ -96,6 +99,7 @@ export async function startBox(
     await limited;
     if (plan.workspace.transferred) await pushProject(context, box, guest);
     if (plan.secrets) await bringTrust(plan.secrets, guest);
+    if (plan.snapshot) await restoreFiles(context, plan.snapshot, guest);
     if (needsFiles) request.sealing?.(box);
     await becomeReady(context, box, plan, await sealed, { ...request, actor });
     // Whoever starts a command with the sandbox waits for the command's own record.

@@ -11,6 +11,8 @@ export interface Kind {
   readonly image: string;
   /** What of the host shows from the launch on; nothing where it is handed in later. */
   readonly shown?: Shown;
+  /** A saved machine to go on from. Never kept warm. */
+  readonly machine?: string;
 }
 
 /** Do sandboxes of one kind do for the other? */
@@ -45,6 +47,25 @@ export interface LaunchHooks {
   openGuest(connect: Launched["connect"], options: OpenOptions): Promise<Guest>;
   /** The build that guests must be of. */
   build?: string;
+}
+
+/** Launches a sandbox that is not to be sealed any more; its link is left to the caller. */
+export async function launchSealed(
+  sandboxId: string,
+  kind: Kind,
+  hooks: LaunchHooks,
+): Promise<{ id: string; dir: string; launched: Launched }> {
+  const driver = hooks.drivers.find(({ name }) => name === kind.driver);
+  if (!driver || !kind.machine)
+    throw new CaissonError("NO_DRIVER", `there is no driver named ${kind.driver}`);
+  try {
+    const { dir, cgroups } = await hooks.prepare(sandboxId, kind);
+    const { image, machine } = kind;
+    return { id: sandboxId, dir, launched: await driver.launch({ sandboxId, image, dir, cgroups, machine }) };
+  } catch (error) {
+    await tellGone(sandboxId, hooks);
+    throw error;
+  }
 }
 
 /** Launches a sandbox and opens its link. Leaves nothing behind when it fails. */

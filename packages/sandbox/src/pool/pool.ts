@@ -2,7 +2,15 @@ import { CaissonError } from "@caisson/contract";
 import type { Launched } from "../driver/driver.ts";
 import type { Guest } from "../link/guest.ts";
 import { openGuest } from "../link/open.ts";
-import { discardEntry, type Entry, type Kind, type LaunchHooks, launchEntry, sameKind } from "./entry.ts";
+import {
+  discardEntry,
+  type Entry,
+  type Kind,
+  type LaunchHooks,
+  launchEntry,
+  launchSealed,
+  sameKind,
+} from "./entry.ts";
 import { Gate } from "./gate.ts";
 import { hostMounts } from "./host-mounts.ts";
 import { newSandboxId } from "./sandbox-id.ts";
@@ -103,6 +111,12 @@ export class Pool {
       done();
       this.#refill();
     }
+  }
+
+  /** Goes on with a saved machine; there is none in store, and its link is not open. */
+  async launch(kind: Kind): Promise<{ id: string; dir: string; launched: Launched }> {
+    if (this.#closed) throw new CaissonError("UNAVAILABLE", "the daemon is stopping");
+    return launchSealed(newSandboxId(), kind, this.#hooks);
   }
 
   /** Ends every sandbox that waits. */

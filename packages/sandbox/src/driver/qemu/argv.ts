@@ -40,7 +40,7 @@ export function machineArgv(
       "--unshare-uts",
       "--unshare-cgroup",
     ],
-    ...["--die-with-parent", "--clearenv", "--chdir", "/", "--cap-drop", "ALL"],
+    ...["--clearenv", "--chdir", "/", "--cap-drop", "ALL"],
     ...hostRoot.filter(({ path }) => !path.startsWith("/etc/")).flatMap(shown),
     ...["--proc", "/proc", "--dev", "/dev"],
     ...(shape.accel === "kvm" ? ["--dev-bind", "/dev/kvm", "/dev/kvm"] : []),

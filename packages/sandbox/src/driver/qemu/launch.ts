@@ -1,4 +1,4 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { copyFile, readFile, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Duplex } from "node:stream";
 import { CaissonError } from "@caisson/contract/errors";
@@ -14,6 +14,8 @@ import { machineSockets, startMachine } from "./start.ts";
 import type { Template } from "./template.ts";
 
 const saveMs = 120_000;
+/** What a machine was made from, beside its sockets. */
+const descriptionName = "machine.json";
 
 export interface LaunchContext {
   keeper: Keeper;
@@ -31,6 +33,8 @@ export async function launchQemu(
   if (spec.image !== "host") {
     throw new CaissonError("INVALID_INPUT", `the qemu driver has no image "${spec.image}"`);
   }
+  const description = JSON.stringify({ ...template, memory: undefined, state: undefined });
+  if (spec.machine !== undefined) await mustFit(spec.machine, description);
   const machine = await startMachine(context, {
     sandboxId: spec.sandboxId,
     dir: spec.dir,
@@ -49,7 +53,7 @@ export async function launchQemu(
     gid: uid ?? process.getgid?.() ?? 0,
     socket: machine.data,
   };
-  await writeFile(`${spec.dir}/shape.json`, JSON.stringify(template.shape));
+  await writeFile(`${spec.dir}/${descriptionName}`, description);
   return new QemuSandbox(
     context.keeper,
     spec.sandboxId,
@@ -57,6 +61,15 @@ export async function launchQemu(
     record,
     template.shape,
     uid !== undefined,
+  );
+}
+
+/** A kept machine has its disk's blocks in memory: it goes on only with the very same disk, kernel and guest. */
+async function mustFit(file: string, description: string): Promise<void> {
+  if ((await readFile(`${file}.json`, "utf8")) === description) return;
+  throw new CaissonError(
+    "SANDBOX_FAILED",
+    "this machine was kept before the host or Caisson was upgraded; take the snapshot again",
   );
 }
 
@@ -68,7 +81,9 @@ export async function adoptQemu(
 ): Promise<Launched | undefined> {
   const kept = await keeper.adopt(sandboxId, { pid: record.pid, startTime: BigInt(record.startTime) });
   if (!kept) return undefined;
-  const shape = JSON.parse(await readFile(`${dirname(record.socket)}/shape.json`, "utf8")) as MachineShape;
+  const { shape } = JSON.parse(
+    await readFile(`${dirname(record.socket)}/${descriptionName}`, "utf8"),
+  ) as Template;
   const hasOwnUid = record.uid !== (await keeper.identity()).uid;
   return new QemuSandbox(keeper, sandboxId, kept, record, shape, hasOwnUid);
 }
@@ -127,8 +142,9 @@ class QemuSandbox implements Launched {
   }
 
   /** The machine must be paused. */
-  saveMachine(file: string): Promise<void> {
-    return saveMachine(this.#keeper, this.#sockets.monitor, file, saveMs);
+  async saveMachine(file: string): Promise<void> {
+    await copyFile(`${dirname(this.record.socket)}/${descriptionName}`, `${file}.json`);
+    await saveMachine(this.#keeper, this.#sockets.monitor, file, saveMs);
   }
 
   get #sockets() {

@@ -37,6 +37,7 @@ export async function startProcess(
   request: StartRequest,
   call: CallContext,
 ): Promise<Proc> {
+  if (box.record.paused) throw new CaissonError("SANDBOX_PAUSED", "the sandbox is paused: resume it first");
   const prepared = prepareCommand(init, box);
   const proc = newProc(context, box, guest, prepared, call.actor);
   if (request.endsSandbox) box.record.runs = proc.id;

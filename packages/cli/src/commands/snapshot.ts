@@ -1,0 +1,71 @@
+import { defineCommand } from "../command/command.ts";
+import { printSnapshots } from "../work/snapshot-table.ts";
+import { labelsFrom } from "../work/spec-options.ts";
+
+const take = defineCommand({
+  name: "create",
+  summary: "Keep a sandbox as it is now and print the snapshot's id",
+  positionals: [{ name: "BOX", summary: "An id, or the name of a session as `session:NAME`" }],
+  options: {
+    memory: { kind: "flag", summary: "Keep the machine's memory too, running commands included (microVMs)" },
+    label: { kind: "text", short: "l", many: true, value: "KEY=VALUE", summary: "Label the snapshot" },
+  },
+  async run({ options, positionals: [box], client, print }) {
+    const labels = labelsFrom(options.label);
+    const snapshot = await client.snapshots.take(box!, { memory: options.memory, labels });
+    if (options.json) await print.json(snapshot);
+    else await print.line(snapshot.id);
+    return 0;
+  },
+});
+
+const list = defineCommand({
+  name: "ls",
+  summary: "List snapshots, templates included",
+  async run({ options, client, print }) {
+    await printSnapshots(print, await client.snapshots.list(), options.json);
+    return 0;
+  },
+});
+
+const show = defineCommand({
+  name: "get",
+  summary: "Show one snapshot",
+  positionals: [{ name: "SNAPSHOT", summary: "An id, or a template's name" }],
+  async run({ options, positionals: [name], client, print }) {
+    const snapshot = await client.snapshots.get(name!);
+    if (options.json) await print.json(snapshot);
+    else await printSnapshots(print, [snapshot], false);
+    return 0;
+  },
+});
+
+const remove = defineCommand({
+  name: "rm",
+  summary: "Delete snapshots; sandboxes made from them live on",
+  positionals: [{ name: "SNAPSHOT", summary: "An id, or a template's name", rest: true }],
+  async run({ options, positionals, client, print }) {
+    for (const name of positionals) {
+      const snapshot = await client.snapshots.delete(name);
+      if (options.json) await print.json(snapshot);
+      else await print.line(snapshot.id);
+    }
+    return 0;
+  },
+});
+
+const send = defineCommand({
+  name: "export",
+  summary: "Write a snapshot's files as a tar archive to standard output",
+  positionals: [{ name: "SNAPSHOT", summary: "An id, or a template's name" }],
+  async run({ positionals: [name], client, io }) {
+    for await (const piece of client.snapshots.export(name!)) await io.stdout.write(piece);
+    return 0;
+  },
+});
+
+export const command = defineCommand({
+  name: "snapshot",
+  summary: "Keep sandboxes and make others from them",
+  commands: [take, list, show, remove, send],
+});
