@@ -19,14 +19,16 @@ async function insideOf(box: Box): Promise<string[]> {
     "ls /proc/self/fd | wc -l; cat /proc/net/dev; id; pwd; ls -1 /proc/1/ns",
   ];
   const { stdout } = await box.run(["sh", "-c", look.join("; ")]);
-  return stdout.text
-    .replaceAll(box.id, "ID")
-    .replaceAll(box.id.replaceAll("_", "-"), "ID")
-    .replace(/\b([ug]id)=\d{5,}/g, "$1=OWN")
-    // Each daemon lends its sandboxes the binary in its own data directory.
-    .replace(/^\S+\/guest\/\S+ (\/run\/caisson\/guest)/m, "GUEST $1")
-    .replace(/^(dr-xr-xr-x) +\d+( .* proc)$/m, "$1$2")
-    .split("\n");
+  return (
+    stdout.text
+      .replaceAll(box.id, "ID")
+      .replaceAll(box.id.replaceAll("_", "-"), "ID")
+      .replace(/\b([ug]id)=\d{5,}/g, "$1=OWN")
+      // Each daemon lends its sandboxes the binary in its own data directory.
+      .replace(/^\S+\/guest\/\S+ (\/run\/caisson\/guest)/m, "GUEST $1")
+      .replace(/^(dr-xr-xr-x) +\d+( .* proc)$/m, "$1$2")
+      .split("\n")
+  );
 }
 
 await conform(({ box: make, client, driver, account, daemon, hasOwnKernel }) => {

@@ -16,7 +16,7 @@ export interface BubblewrapOptions {
 export class BubblewrapDriver implements Driver {
   readonly name = "bubblewrap";
   readonly tier = Tier.CONTAINER;
-  readonly capabilities = ["mounts", "overlay", "roots"] as const;
+  readonly capabilities = ["pause", "snapshot", "fork", "mounts", "overlay", "roots"] as const;
   readonly #options: BubblewrapOptions;
   readonly #uids = new UidPool();
   #probing: ReturnType<typeof probeGround> | undefined;

@@ -14,6 +14,8 @@ import { whileStill } from "./pause.ts";
 import { allSnapshots, parts, type SnapshotRecord, snapshotDir, snapshotsDir } from "./record.ts";
 
 const patienceMs = 600_000;
+/** The same bytes for the same content: no process number in them, no time of reading. */
+const sameBytes = ["--sort=name", "--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime"];
 
 export interface TakeOptions {
   memory: boolean;
@@ -107,7 +109,9 @@ async function keepFiles(context: EngineContext, box: Box, dir: string): Promise
   if (workspace.dir === "") return noCommands;
   if (workspace.transferred) await pack(workspace.dir, parts.project);
   const layer = `${context.dirOf(place)}/${layerName}`;
-  if (existsSync(layer)) await tar(["-cf", `${dir}/${parts.layer}`, "-C", layer, ...(await readdir(layer))]);
+  // The kernel's own workplace is none of the content.
+  const names = existsSync(layer) ? (await readdir(layer)).filter((name) => name !== "work") : [];
+  if (names.length > 0) await tar([...sameBytes, "-cf", `${dir}/${parts.layer}`, "-C", layer, ...names]);
   return noCommands;
 }
 
