@@ -86,6 +86,10 @@ if [ "${1:-}" = --tests ]; then
   install strace strace
   install git git
   install curl curl
+  install wget wget
+  install openssl openssl
+  install strings binutils
+  install npm npm
   install jq jq
   install perl perl
   install script bsdutils

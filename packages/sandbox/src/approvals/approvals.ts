@@ -5,13 +5,14 @@ import { Grants } from "./grants.ts";
 import { ApprovalHistory } from "./history.ts";
 import { AskLimiter } from "./limiter.ts";
 import { Pending } from "./pending.ts";
-import { type ApprovalRule, ruleFor, ruleOf } from "./rules.ts";
+import { ruleOf } from "./rules.ts";
 import { type ApprovalSettings, defaultApprovalSettings } from "./settings.ts";
+import { StandingAnswers } from "./standing.ts";
 
 /** After a refusal the same request of the same sandbox is refused without asking for so long. */
 const refusedAgainMs = 10_000;
-/** Answers by rule whose event was written, remembered at most. */
-const mostTold = 4096;
+/** Refusals that are remembered for that, at most. */
+const mostRefused = 4096;
 
 export interface Decision {
   allow: boolean;
@@ -37,7 +38,7 @@ export class Approvals {
   readonly #pending = new Map<string, Pending>();
   readonly #byKey = new Map<string, Pending>();
   readonly #leave = new Map<string, () => void>();
-  readonly #told = new Set<string>();
+  readonly #standing: StandingAnswers;
   readonly #refusedLately = new Map<string, { until: number; by: string }>();
 
   constructor({ store, settings, log }: Parts) {
@@ -47,6 +48,12 @@ export class Approvals {
     this.#limiter = new AskLimiter(this.settings.bounds);
     this.#grants = new Grants(store);
     this.#history = new ApprovalHistory(store);
+    this.#standing = new StandingAnswers(
+      this.settings,
+      this.#grants,
+      (event) => this.#commitSoon([event]),
+      (error) => this.#log("error", "the kept rules of approvals cannot be read", { error: String(error) }),
+    );
   }
 
   /** What an earlier daemon left waiting: nobody waits for it any more. */
@@ -72,7 +79,7 @@ export class Approvals {
     // Two things that would look the same are never one.
     if (question.subject === "" || plainText(question.subject) !== question.subject)
       return { allow: false, scope: "once", by: "limit: what is asked for cannot be shown" };
-    const byRule = await this.#ruled(question);
+    const byRule = await this.#standing.find(question);
     if (byRule) return byRule;
     const key = JSON.stringify([question.kind, question.sandboxId, question.subject, question.agent]);
     const lately = this.#refusedLately.get(key);
@@ -134,41 +141,6 @@ export class Approvals {
 
   close(): void {
     for (const pending of [...this.#pending.values()]) this.#expire(pending, "the daemon was stopped");
-  }
-
-  async #ruled(question: Question): Promise<Answer | undefined> {
-    const { settings } = this;
-    const forbidden = ruleFor(settings.forbidden, question);
-    if (forbidden) return this.#byRule(question, forbidden, "policy");
-    let kept: readonly ApprovalRule[] = [];
-    try {
-      kept = settings.always ? ((await settings.kept?.read()) ?? []) : [];
-    } catch (error) {
-      // Without the rules nobody knows what they forbid.
-      this.#log("error", "the kept rules of approvals cannot be read", { error: String(error) });
-      return { allow: false, scope: "once", by: "rule: the kept rules cannot be read" };
-    }
-    const rule = ruleFor([...settings.rules, ...kept], question);
-    if (rule && !rule.allow) return this.#byRule(question, rule, "rule");
-    const grant = this.#grants.find(question);
-    if (grant) return { ...grant, scope: "sandbox" };
-    if (rule) return this.#byRule(question, rule, "rule");
-    if (this.asksFor(question.kind)) return undefined;
-    return { allow: false, scope: "once", by: `rule: ${question.kind} is not asked for` };
-  }
-
-  /** An answer without a person, told once for each sandbox and subject. */
-  #byRule(question: Question, rule: ApprovalRule, source: "policy" | "rule"): Answer {
-    const by = `${source}: ${rule.text}`;
-    const told = JSON.stringify([question.sandboxId, question.kind, question.subject, by]);
-    if (!this.#told.has(told)) {
-      if (this.#told.size >= mostTold) this.#told.clear();
-      this.#told.add(told);
-      const { kind, subject, agent } = question;
-      const data = { kind, subject, agent, allow: rule.allow, rule: rule.text, by: source };
-      this.#commitSoon([{ type: "approval.decided", actor: "daemon", sandboxId: question.sandboxId, data }]);
-    }
-    return { allow: rule.allow, scope: "always", by };
   }
 
   #open(question: Question, key: string): Pending | Refused {
@@ -254,7 +226,7 @@ export class Approvals {
     if (forSandbox) this.#grants.remember(pending.record, answer);
     if (!answer.allow) {
       const until = performance.now() + refusedAgainMs;
-      if (this.#refusedLately.size > mostTold) this.#refusedLately.clear();
+      if (this.#refusedLately.size > mostRefused) this.#refusedLately.clear();
       this.#refusedLately.set(pending.key, { until, by: answer.by });
     }
     this.#remove(pending);
