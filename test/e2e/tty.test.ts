@@ -1,6 +1,6 @@
 // An interactive session as people have one: the launcher on a real terminal, all the way to the command's own.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { type Account, accounts, startDaemon, type TestDaemon } from "../support/daemon.ts";
@@ -19,7 +19,11 @@ function suite(account: Account): void {
       daemon = await startDaemon({ account });
       box = (await new Launcher(daemon).run(["create", "--no-workspace"])).out.trim();
     });
-    after(() => daemon[Symbol.asyncDispose]());
+    const seats: ChildProcess[] = [];
+    after(async () => {
+      for (const seat of seats) seat.kill();
+      await daemon[Symbol.asyncDispose]();
+    });
 
     /** The launcher on a terminal. */
     function sit(...args: string[]) {
@@ -30,13 +34,21 @@ function suite(account: Account): void {
         stdio: ["pipe", "pipe", "inherit"],
         ...(account.uid === process.getuid!() ? {} : { uid: account.uid, gid: account.gid }),
       });
+      seats.push(child);
       let bytes = Buffer.alloc(0);
       child.stdout.on("data", (data) => {
         bytes = Buffer.concat([bytes, data]);
       });
-      const code = new Promise<number | null>((resolve) => child.once("close", resolve));
+      let ended: number | null | undefined;
+      child.once("close", (code) => {
+        ended = code;
+      });
+      const left = () => (ended === undefined ? bytes.toString() : ended);
       return {
-        code,
+        /** Its exit code; what the terminal shows instead when it does not end. */
+        get code() {
+          return eventually(left, (seen) => typeof seen !== "string");
+        },
         bytes: () => bytes,
         text: () => bytes.toString(),
         type: (keys: string | Uint8Array) =>
@@ -57,11 +69,11 @@ function suite(account: Account): void {
       await seat.shows(/\$ /);
       seat.type("echo wrnog\u007f\u007f\u007f\u007frong $((6*7))\r");
       await seat.shows(/[\r\n]wrong 42\r\n/);
-      seat.type("sleep 100\r");
-      await seat.shows(/sleep 100\r\n/);
+      seat.type("sh -c 'echo in; echo front; sleep 100'\r");
+      await seat.shows(/in\r\nfront\r\n/);
       seat.type("\u001a");
-      await seat.shows(/Stopped/);
-      seat.type("kill %1; exit 9\r");
+      await seat.shows(/Stopped.*\$ $/s);
+      seat.type("kill -KILL %1; exec sh -c 'exit 9'\r");
       assert.equal(await seat.code, 9);
     });
 
