@@ -90,7 +90,6 @@ if [ "${1:-}" = --tests ]; then
   install openssl openssl
   install strings binutils
   install npm npm
-  install npm npm
   install pip3 python3-pip
   install mvn maven
   install jq jq

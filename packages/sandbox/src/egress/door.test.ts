@@ -126,6 +126,24 @@ test("a body goes through whole in both directions", async () => {
   server.close();
 });
 
+test("a large answer comes whole to a slow program, also when the server closes at once", async () => {
+  await using rig = await makeRig({ allow: loopback });
+  const size = 32 << 20;
+  const server = createHttpServer((_, response) => response.end(Buffer.alloc(size, "x")));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const program = rig.connect("transparent", "127.0.0.1", port);
+  program.write(`GET / HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: close\r\n\r\n`);
+  let bytes = 0;
+  for await (const chunk of program) {
+    bytes += chunk.length;
+    if (bytes % 7 === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  assert.ok(bytes > size, `only ${bytes} bytes`);
+  server.close();
+});
+
 test("plain requests of a program that knows no proxy must name the judged host", async () => {
   await using rig = await makeRig({ allow: ["allowed.example", ...loopback] });
   rig.names.set("allowed.example", ["127.0.0.1"]);
