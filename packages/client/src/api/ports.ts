@@ -17,6 +17,14 @@ export interface ForwardOptions extends CallOptions {
   detach?: boolean | undefined;
 }
 
+/** It is closed already. */
+const over: readonly string[] = [
+  "FORWARD_NOT_FOUND",
+  "SANDBOX_ENDED",
+  "SANDBOX_NOT_FOUND",
+  "SESSION_NOT_FOUND",
+];
+
 /** The ports that programs in a sandbox listen on. */
 export class Ports {
   readonly #caller: Caller;
@@ -66,8 +74,15 @@ export class Ports {
     if (detach) return new Forward(info, new Promise(() => {}), () => this.close(info.id));
     const closed = follow(iterator);
     return new Forward(info, closed, async () => {
-      left.abort();
-      await closed;
+      try {
+        // Leaving the stream would do, but only a moment later.
+        await this.close(info.id);
+      } catch (thrown) {
+        if (!over.includes(CaissonError.from(thrown).code)) throw thrown;
+      } finally {
+        left.abort();
+        await closed;
+      }
     });
   }
 
