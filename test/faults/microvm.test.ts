@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { type Client, connect } from "@caisson/client";
+import { startDaemon, type TestDaemon } from "../support/daemon.ts";
+import { eventually } from "../support/eventually.ts";
+
+describe("microVMs", { timeout: 300_000 }, () => {
+  let daemon: TestDaemon;
+  let client: Client;
+
+  before(async () => {
+    daemon = await startDaemon();
+    client = await connect({ socket: daemon.socket });
+    const { drivers } = await client.system.capabilities();
+    assert.equal(
+      drivers.find(({ name }) => name === "qemu")?.usable,
+      true,
+      "the reference platform has QEMU",
+    );
+  });
+
+  after(async () => {
+    await client.close();
+    await daemon[Symbol.asyncDispose]();
+  });
+
+  it("outlive the daemon: a command goes on, and none of its output is lost or doubled", async () => {
+    const box = await client.create({ driver: "qemu" });
+    const count = "i=0; while [ $i -lt 40 ]; do i=$((i+1)); echo $i; sleep 0.1; done";
+    const { id } = await box.exec(["sh", "-c", count]);
+    await eventually(
+      async () => (await box.processes()).find((process) => process.id === id)?.seq ?? 0,
+      (seq) => seq > 4,
+    );
+    await daemon.crash();
+    await daemon.restart();
+    await client.close();
+    client = await connect({ socket: daemon.socket });
+    const again = client.sandboxes.at(box.id);
+    const { code, stdout } = await again.process(id).result();
+    assert.equal(code, 0);
+    assert.equal(stdout.text, Array.from({ length: 40 }, (_, index) => `${index + 1}\n`).join(""));
+    await again.delete();
+  });
+
+  it("end with a reason when their process is killed, and the next one works", async () => {
+    const box = await client.create({ driver: "qemu" });
+    await using run = await box.exec(["sleep", "600"]);
+    process.kill(machineOf(daemon.home, box.id), "SIGKILL");
+    assert.notEqual((await run.exit).lost, "");
+    const ended = await eventually(
+      () => box.refresh(),
+      ({ state }) => state === "ended",
+    );
+    assert.equal(ended.endReason, "guest_died");
+    await using next = await client.create({ driver: "qemu" });
+    assert.equal((await next.run(["echo", "alive"])).stdout.text, "alive\n");
+  });
+});
+
+/** QEMU's own process: the innermost below the one that was launched. */
+function machineOf(home: string, id: string): number {
+  const log = readFileSync(join(home, "sandboxes", id, "launch.log"), "utf8");
+  let pid = Number(/launched ([0-9]+)/.exec(log)?.[1]);
+  for (;;) {
+    const children = readdirSync(`/proc/${pid}/task`).flatMap((task) =>
+      readFileSync(`/proc/${pid}/task/${task}/children`, "utf8").split(" ").filter(Boolean).map(Number),
+    );
+    if (children.length === 0) return pid;
+    pid = children[0]!;
+  }
+}
