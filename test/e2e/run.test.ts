@@ -37,7 +37,7 @@ function suite(account: Account): void {
       assert.equal((await run(["sh", "-c", "kill -15 $$"])).code, 143);
       assert.equal((await caisson.run(["run", "--no-such-option", "--", "true"])).code, 125);
       assert.equal((await caisson.run(["exec", "sb_0000000000000000", "--", "true"])).code, 125);
-      assert.equal((await caisson.run(["run", "--tier", "microvm", "--", "true"])).code, 125);
+      assert.equal((await caisson.run(["run", "--driver", "nothing", "--", "true"])).code, 125);
     });
 
     it("hands standard input on, to its end", async () => {
