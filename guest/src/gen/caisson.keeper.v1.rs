@@ -87,7 +87,7 @@ pub struct Launch {
     pub argv: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     #[prost(string, repeated, tag = "3")]
     pub env: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-    /// The listening socket to make; its directory is the daemon's alone.
+    /// The listening socket to make; its directory is the daemon's alone. Empty: the guest makes its own.
     #[prost(string, tag = "4")]
     pub socket: ::prost::alloc::string::String,
     /// Run as these; 0 means as the keeper is. Only a keeper of root's can change them.

@@ -254,6 +254,8 @@ pub struct Seal {
     /// Further files of /etc, by name.
     #[prost(map = "string, string", tag = "17")]
     pub etc: ::std::collections::HashMap<::prost::alloc::string::String, ::prost::alloc::string::String>,
+    #[prost(enumeration = "Surroundings", tag = "18")]
+    pub surroundings: i32,
 }
 /// A sandbox as whoever works in it may know it.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -807,4 +809,33 @@ pub struct PackCall {
     /// Only these, relative to `path`, a directory without what is in it; what is not there is left out. Empty: everything.
     #[prost(bytes = "vec", repeated, tag = "3")]
     pub only: ::prost::alloc::vec::Vec<::prost::alloc::vec::Vec<u8>>,
+}
+/// What the guest stands in, and so which wall can be built: what is not there is reported as not enforced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Surroundings {
+    /// A Linux kernel, and namespaces of the sandbox's own that the guest is root of.
+    Unspecified = 0,
+    /// gVisor, which plays a kernel in a process of its own: no Landlock, no newer mount calls, no bound on namespaces.
+    Gvisor = 1,
+}
+impl Surroundings {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "SURROUNDINGS_UNSPECIFIED",
+            Self::Gvisor => "SURROUNDINGS_GVISOR",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "SURROUNDINGS_UNSPECIFIED" => Some(Self::Unspecified),
+            "SURROUNDINGS_GVISOR" => Some(Self::Gvisor),
+            _ => None,
+        }
+    }
 }

@@ -49,12 +49,17 @@ use guest::{Guest, Hooks};
 /// Usage or environment (spec/link.md).
 const EXIT_USAGE: u8 = 70;
 
-/// `init --listen-fd N`: N is a listening Unix socket, inherited from outside.
+/// `init --listen-fd N`: N is a listening Unix socket, inherited from outside. `init --listen PATH`: makes one, in a
+/// directory of the host's that is covered before anything else runs.
 pub fn main(args: &[OsString]) -> ExitCode {
     // Nothing inside outlives the process that waits for it outside; sealing asks for it again.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let hooks = Hooks { listen, prepare: wall::prepare, seal: wall::seal, serve: files::serve };
-    let code = match inherited_door(args) {
+    let door = match args {
+        [option, path] if option == "--listen" => wall::make_door(path.as_ref()).map_err(|error| error.to_string()),
+        _ => inherited_door(args),
+    };
+    let code = match door {
         Ok(door) => {
             wall::warm_up();
             serve(door, hooks)
@@ -72,7 +77,7 @@ fn listen() -> Listeners {
 }
 
 fn inherited_door(args: &[OsString]) -> Result<OwnedFd, String> {
-    let usage = "usage: init --listen-fd N";
+    let usage = "usage: init --listen-fd N | --listen PATH";
     let [option, number] = args else { return Err(usage.into()) };
     let number = number.to_str().and_then(|number| number.parse::<i32>().ok()).filter(|number| *number > 2);
     let (Some(number), true) = (number, option == "--listen-fd") else { return Err(usage.into()) };

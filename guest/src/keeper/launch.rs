@@ -72,7 +72,12 @@ pub fn begin(launch: Launch, memories: &mut Memories) -> Result<Starting, Failur
     .map_err(failed("opening the launch log"))?;
     let owner = (launch.uid != 0).then_some((launch.uid, launch.gid));
     let handed = handed::open_all(&launch.handed, memories, owner)?;
-    let listening = socket::listening(Path::new(&launch.socket)).map_err(failed("making the sandbox's socket"))?;
+    let listening = match launch.socket.as_str() {
+        // A guest that makes its own door gets nothing in its place.
+        "" => rustix::io::dup(&null),
+        path => socket::listening(Path::new(path)),
+    };
+    let listening = listening.map_err(failed("making the sandbox's socket"))?;
 
     let stdio = Descriptors { null, log, listening, status: status_write, handed };
     match fork() {

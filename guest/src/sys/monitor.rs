@@ -88,7 +88,8 @@ fn settle(socket: c_int, stdio: [c_int; 3]) {
         libc::sigfillset(&mut all);
         libc::sigprocmask(libc::SIG_SETMASK, &all, ptr::null_mut());
         libc::prctl(libc::PR_SET_NAME, c"caisson-monitor".as_ptr());
-        let mut fine = libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) == 0;
+        // Older gVisors do not know it; the wall reports that.
+        let mut fine = libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) == 0 || errno() == libc::EINVAL;
         for (target, fd) in stdio.into_iter().enumerate() {
             // PID 1 keeps 0 to 2 open, so all others are above them and none overwrites another.
             fine &= fd == target as c_int || libc::dup2(fd, target as c_int) >= 0;
@@ -188,7 +189,8 @@ fn watch(job: &Job<'_>, board: &Board, confine: Confine) -> ! {
 fn close_from(first: u32) {
     // SAFETY: closes descriptors that the monitor does not use; no memory is touched.
     unsafe {
-        if libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) == 0 {
+        // gVisor refuses a bound that no descriptor can have.
+        if libc::syscall(libc::SYS_close_range, first, i32::MAX, 0) == 0 {
             return;
         }
         let mut limit: libc::rlimit64 = mem::zeroed();

@@ -9,9 +9,14 @@ use super::{
     report::Report,
     step::{During, SealError, Step},
 };
+use crate::proto::link::Surroundings;
 
-pub fn drop_all(report: &mut Report) -> Result<(), SealError> {
-    rustix::thread::clear_ambient_capability_set().during(Step::Capabilities, "ambient set")?;
+pub fn drop_all(surroundings: Surroundings, report: &mut Report) -> Result<(), SealError> {
+    // gVisor knows neither ambient capabilities nor secure bits: there, nothing can be regained by them either.
+    let is_linux = surroundings != Surroundings::Gvisor;
+    if is_linux {
+        rustix::thread::clear_ambient_capability_set().during(Step::Capabilities, "ambient set")?;
+    }
     for number in 0..64 {
         let capability = CapabilitySet::from_bits_retain(1 << number);
         match rustix::thread::remove_capability_from_bounding_set(capability) {
@@ -28,7 +33,9 @@ pub fn drop_all(report: &mut Report) -> Result<(), SealError> {
         | CapabilitiesSecureBits::KEEP_CAPS_LOCKED
         | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE
         | CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE_LOCKED;
-    rustix::thread::set_capabilities_secure_bits(locked).during(Step::Capabilities, "secure bits")?;
+    if is_linux {
+        rustix::thread::set_capabilities_secure_bits(locked).during(Step::Capabilities, "secure bits")?;
+    }
     let none = CapabilitySet::empty();
     let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
     rustix::thread::set_capabilities(None, sets).during(Step::Capabilities, "capability sets")?;

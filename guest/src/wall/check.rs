@@ -66,7 +66,7 @@ fn is_device(path: &str) -> bool {
 }
 
 /// Only what is kept is open, and none of it is a directory through which the outside could be read.
-fn check_descriptors(keep: &[RawFd]) -> Result<(), SealError> {
+pub fn check_descriptors(keep: &[RawFd]) -> Result<(), SealError> {
     let folder = fs::read_dir("/proc/self/fd").during(Step::Check, "/proc/self/fd")?;
     let open: Vec<RawFd> = folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
     for number in open {

@@ -5,6 +5,7 @@ mod check;
 mod covers;
 mod descriptors;
 mod etc;
+mod gvisor;
 mod identity;
 mod landlock;
 mod mountinfo;
@@ -29,9 +30,10 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use crate::proto::link;
+use crate::proto::link::{self, Surroundings};
 use report::Report;
 
+pub use gvisor::make_door;
 pub use network::{FALLBACK_PORTS, catches_every_port};
 pub use oom::expendable;
 pub use step::SealError;
@@ -49,7 +51,10 @@ pub fn prepare(seal: &link::Seal) -> Result<Prepared, SealError> {
     let mut report = Report::default();
     // What the guest and its commands make can be read by all of the sandbox's programs.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-    let ground = mounts::prepare(seal, &mut report)?;
+    let ground = match seal.surroundings() {
+        Surroundings::Unspecified => mounts::prepare(seal, &mut report)?,
+        Surroundings::Gvisor => gvisor::prepare(seal, &mut report)?,
+    };
     if !NETWORK_IS_READY.load(Ordering::Relaxed) {
         network::prepare()?;
     }
@@ -68,6 +73,11 @@ pub fn seal(
 ) -> Result<Vec<link::Hold>, SealError> {
     let plan = plan::read(seal, mounts)?;
     let Prepared { ground, mut report } = prepared;
+    if seal.surroundings() == Surroundings::Gvisor {
+        gvisor::seal(&plan, keep, &mut report)?;
+        report.require(&seal.required)?;
+        return Ok(report.finish());
+    }
     let layout = mounts::attach(&plan, ground, &mut report)?;
     let mut keep = keep.to_vec();
     keep.extend(oom::prepare());
@@ -77,7 +87,7 @@ pub fn seal(
     covers::protect_proc()?;
     rlimits::bound(seal.rlimits.as_ref(), &mut report)?;
     identity::become_user(&plan, &mut report)?;
-    capabilities::drop_all(&mut report)?;
+    capabilities::drop_all(Surroundings::Unspecified, &mut report)?;
     privileges::renounce(&mut report)?;
     landlock::restrict(&plan, &layout, &mut report)?;
     seccomp::attach(plan.groups, &mut report)?;

@@ -55,7 +55,11 @@ pub fn prepare() -> Result<(), SealError> {
         None,
     )
     .during(Step::Network, "a netlink socket")?;
-    raise_loopback(&socket).during(Step::Network, "loopback")?;
+    match raise_loopback(&socket) {
+        // gVisor cannot, and has it up from the beginning.
+        Err(Errno::OPNOTSUPP) if is_loopback_up(&socket).during(Step::Network, "listing devices")? => {}
+        other => other.during(Step::Network, "loopback")?,
+    }
     match add_gateway(&socket) {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(errno) => return Err(Step::Network.error(format!("198.18.0.1/15: {errno}"))),
@@ -124,6 +128,12 @@ fn add_gateway(socket: &OwnedFd) -> io::Result<()> {
         body.extend(address);
     }
     call(socket, RTM_NEWADDR, REQUEST | ACK | CREATE, &body).map(drop)
+}
+
+fn is_loopback_up(socket: &OwnedFd) -> io::Result<bool> {
+    let listed = call(socket, RTM_GETLINK, REQUEST | DUMP, &link_info(0, 0))?;
+    let flags = listed.iter().filter_map(|message| Some(u32::from_ne_bytes(message.get(8..12)?.try_into().ok()?)));
+    Ok(flags.into_iter().any(|flags| flags & LOOPBACK != 0 && flags & UP != 0))
 }
 
 fn other_devices_up(socket: &OwnedFd) -> io::Result<usize> {

@@ -19,6 +19,12 @@ impl Ground {
         Ground { devices: mounts.iter().filter(|mount| mount.is_private()).map(|mount| mount.device).collect() }
     }
 
+    /// In gVisor the root is an overlay whose writes stay in memory, and belongs to the sandbox like its tmpfs mounts.
+    pub fn of_gvisor(mounts: &[MountEntry]) -> Self {
+        let own = |mount: &&MountEntry| mount.is_private() || (mount.path == "/" && mount.kind == "overlay");
+        Ground { devices: mounts.iter().filter(own).map(|mount| mount.device).collect() }
+    }
+
     /// Opens the directory at an absolute path, making what is missing.
     pub fn directory(&self, path: &str) -> io::Result<OwnedFd> {
         let path = path.trim_end_matches('/');

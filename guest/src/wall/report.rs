@@ -20,6 +20,15 @@ impl Report {
         self.add(name, false, by, why.into());
     }
 
+    /// What was said to hold does not after all.
+    pub fn retract(&mut self, name: &str, by: &str, why: &str) {
+        let before = self.holds.len();
+        self.holds.retain(|hold| hold.name != name);
+        if self.holds.len() < before {
+            self.lacks(name, by, why);
+        }
+    }
+
     fn add(&mut self, name: &str, enforced: bool, by: &str, mut detail: String) {
         if let Some((end, _)) = detail.char_indices().nth(DETAIL_CHARS) {
             detail.truncate(end);

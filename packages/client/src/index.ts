@@ -37,6 +37,7 @@ export type {
   SandboxState,
   Stats,
   Tier,
+  TierWish,
   Workspace,
   WorkspaceMode,
 } from "./values/sandbox.ts";

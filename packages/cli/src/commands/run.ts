@@ -77,7 +77,8 @@ type RunCall = Call<typeof options>;
 
 function checkWrite(detach: boolean, { workspace }: SandboxSpec): void {
   if (detach) throw new UsageError("--write has to wait for the command, so it does not go with --detach");
-  if (workspace?.mode !== "overlay" && workspace?.mode !== "copy")
+  const mode = workspace && (workspace.mode ?? "overlay");
+  if (mode !== "overlay" && mode !== "copy")
     throw new UsageError("--write needs a project that is attached as an overlay or a copy");
 }
 

@@ -15,13 +15,15 @@ export const specOptions = {
   mode: {
     kind: "choice",
     choices: ["overlay", "copy", "bind", "bind-write", "none"],
-    summary: "How: writes stay aside, a copy, read-only, the project itself, or not at all. Default: overlay",
+    summary:
+      "How: writes stay aside, a copy, read-only, the project itself, or not at all. Default: overlay, or copy where that is all there is",
   },
   "no-workspace": { kind: "flag", summary: "Attach no project; the same as --workspace none" },
   tier: {
     kind: "choice",
-    choices: ["container", "gvisor", "microvm"],
-    summary: "The least isolation that will do. Default: container",
+    choices: ["container", "gvisor", "microvm", "strongest", "docker", "firecracker"],
+    summary:
+      "The least isolation that will do; docker means container, firecracker microvm. Default: container",
   },
   driver: { kind: "text", value: "NAME", summary: "A driver by name instead of a choice by tier" },
   profile: {
@@ -146,11 +148,12 @@ function workspaceFrom(values: SpecValues, io: Io, host: Host): ChosenWorkspace 
     }
     return {};
   }
-  const mode = values.mode ?? "overlay";
-  if (values.workspace !== undefined) return { workspace: { dir: resolve(io.cwd, values.workspace), mode } };
+  const mode = values.mode === undefined ? {} : { mode: values.mode };
+  if (values.workspace !== undefined)
+    return { workspace: { dir: resolve(io.cwd, values.workspace), ...mode } };
   const refusal = host.sharesFiles ? refusedByDefault(io) : "the daemon is on another machine";
   if (refusal) return { note: `no project is attached: ${refusal}` };
-  return { workspace: { dir: io.cwd, mode }, workspaceIsDefault: values.mode === undefined };
+  return { workspace: { dir: io.cwd, ...mode }, workspaceIsDefault: values.mode === undefined };
 }
 
 /** Why the current directory is no project. The daemon has the last word; this only saves asking. */

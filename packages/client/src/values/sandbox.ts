@@ -10,11 +10,15 @@ import { type Enforcement, enforcementFrom, type Limits, limitsInit } from "./en
 import { type Network, networkFrom, networkInit } from "./network.ts";
 import { enumName, toDate, toNumber, toSeconds } from "./numbers.ts";
 
-const tiers = ["unspecified", "container", "gvisor", "microvm"] as const;
+const tiers = ["unspecified", "container", "gvisor", "microvm", "strongest"] as const;
+/** Names that others use for tiers. */
+const tierAliases = { docker: "container", firecracker: "microvm" } as const;
 const states = ["unspecified", "queued", "starting", "ready", "stopping", "ended"] as const;
 const modes = ["unspecified", "none", "overlay", "bind", "copy", "bind-write"] as const;
 
-export type Tier = Exclude<(typeof tiers)[number], "unspecified">;
+export type Tier = Exclude<(typeof tiers)[number], "unspecified" | "strongest">;
+/** The least tier that will do; `docker` means container and `firecracker` microvm. */
+export type TierWish = Tier | "strongest" | keyof typeof tierAliases;
 export type SandboxState = Exclude<(typeof states)[number], "unspecified">;
 export type WorkspaceMode = Exclude<(typeof modes)[number], "unspecified">;
 
@@ -28,7 +32,7 @@ export interface Workspace {
 /** What a sandbox is made from. Everything has a default. */
 export interface SandboxSpec {
   /** The least isolation that is acceptable. Default: `container`. */
-  tier?: Tier | undefined;
+  tier?: TierWish | undefined;
   /** A driver by name instead of a choice by tier. */
   driver?: string | undefined;
   /** Default: `moderate`. */
@@ -135,9 +139,14 @@ export function tierFrom(tier: number): Tier {
   return enumName(tiers, tier) as Tier;
 }
 
+function tierInit(tier: TierWish): TierNumber {
+  const name = Object.hasOwn(tierAliases, tier) ? tierAliases[tier as keyof typeof tierAliases] : tier;
+  return numberOf<TierNumber>(tiers, name);
+}
+
 export function specInit(spec: SandboxSpec): MessageInitShape<typeof SandboxSpecSchema> {
   const init: MessageInitShape<typeof SandboxSpecSchema> = {};
-  if (spec.tier) init.minimumTier = numberOf<TierNumber>(tiers, spec.tier);
+  if (spec.tier) init.minimumTier = tierInit(spec.tier);
   if (spec.driver) init.driver = spec.driver;
   if (spec.profile) init.profile = spec.profile;
   if (spec.image) init.image = spec.image;

@@ -20,7 +20,7 @@ const GiB = 1024 ** 3;
 /** Looks for what is missing on this machine and says what mends it. */
 export async function diagnose(parts: DoctorParts): Promise<Finding[]> {
   return [
-    ...(await Promise.all(parts.drivers.map(driverFinding))),
+    ...(await driverFindings(parts.drivers)),
     userNamespaces(),
     landlock(),
     controlGroups(parts.cgroups),
@@ -29,10 +29,15 @@ export async function diagnose(parts: DoctorParts): Promise<Finding[]> {
   ];
 }
 
-async function driverFinding(driver: Driver): Promise<Finding> {
-  const subject = `driver ${driver.name}`;
-  const { usable, reason = "it did not say why", fix } = await driver.probe();
-  return usable ? finding(subject, OK, "usable") : finding(subject, PROBLEM, reason, fix);
+/** One usable driver is enough to work; what the others lack is only worth knowing. */
+async function driverFindings(drivers: readonly Driver[]): Promise<Finding[]> {
+  const probes = await Promise.all(drivers.map((driver) => driver.probe()));
+  const level = probes.some(({ usable }) => usable) ? WARNING : PROBLEM;
+  return drivers.map((driver, index) => {
+    const { usable, reason = "it did not say why", fix } = probes[index]!;
+    const subject = `driver ${driver.name}`;
+    return usable ? finding(subject, OK, "usable") : finding(subject, level, reason, fix);
+  });
 }
 
 /** The kernel's switches; whether they really work, the drivers have tried. */

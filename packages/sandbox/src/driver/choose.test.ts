@@ -30,6 +30,20 @@ test("a driver that is not usable is passed over upwards, never downwards", asyn
   });
 });
 
+test("the strongest is the highest tier that is usable, and an emulated machine is never it", async () => {
+  const wish = { minimumTier: Tier.STRONGEST, driver: "" };
+  assert.equal(await chooseDriver(all, wish), gvisor);
+  const real = driver("qemu", Tier.MICROVM, usable);
+  assert.equal(await chooseDriver([container, gvisor, real], wish), real);
+  const emulated = { ...real, capabilities: ["emulated"] as const };
+  assert.equal(await chooseDriver([container, gvisor, emulated], wish), gvisor);
+  await assert.rejects(chooseDriver([emulated], wish), { code: "NO_DRIVER", message: /emulated/ });
+  assert.equal(
+    await chooseDriver([container, emulated], { minimumTier: Tier.MICROVM, driver: "" }),
+    emulated,
+  );
+});
+
 test("a driver by name is that one or an error", async () => {
   assert.equal(await chooseDriver(all, { minimumTier: Tier.UNSPECIFIED, driver: "runsc" }), gvisor);
   const wishes = [

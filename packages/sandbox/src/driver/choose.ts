@@ -4,7 +4,7 @@ import type { Capability, Driver } from "./driver.ts";
 
 /** What a sandbox asks for. */
 export interface DriverWish {
-  /** The least isolation that is acceptable; unspecified means container. */
+  /** The least isolation that is acceptable; unspecified means container. `STRONGEST`: the best that is usable. */
   minimumTier: Tier;
   /** A driver by name, or empty. */
   driver: string;
@@ -19,9 +19,10 @@ export interface DriverWish {
  * @param drivers all there are, the fastest of each tier first
  */
 export async function chooseDriver(drivers: readonly Driver[], wish: DriverWish): Promise<Driver> {
-  const minimum = wish.minimumTier === Tier.UNSPECIFIED ? Tier.CONTAINER : wish.minimumTier;
+  const strongest = wish.minimumTier === Tier.STRONGEST;
+  const minimum = wish.minimumTier === Tier.UNSPECIFIED || strongest ? Tier.CONTAINER : wish.minimumTier;
   const refusals: string[] = [];
-  for (const driver of candidates(drivers, wish.driver)) {
+  for (const driver of candidates(drivers, wish.driver, strongest)) {
     if (driver.tier < minimum) {
       refusals.push(`${driver.name} is below the tier ${tierName(minimum)}`);
       continue;
@@ -32,6 +33,11 @@ export async function chooseDriver(drivers: readonly Driver[], wish: DriverWish)
       continue;
     }
     const probe = await driver.probe();
+    // Whether a machine is emulated is known once it was tried.
+    if (strongest && driver.capabilities.includes("emulated")) {
+      refusals.push(`${driver.name} is emulated, which never counts as the strongest`);
+      continue;
+    }
     if (probe.usable) return driver;
     refusals.push(
       `${driver.name}: ${probe.reason ?? "not usable here"}${probe.fix ? ` (${probe.fix})` : ""}`,
@@ -39,13 +45,18 @@ export async function chooseDriver(drivers: readonly Driver[], wish: DriverWish)
   }
   if (refusals.length === 0) refusals.push("there are no drivers");
   throw new CaissonError("NO_DRIVER", `no driver fits: ${refusals.join("; ")}`, {
-    metadata: { minimum_tier: tierName(minimum), ...(wish.driver === "" ? {} : { driver: wish.driver }) },
+    metadata: {
+      minimum_tier: tierName(wish.minimumTier || Tier.CONTAINER),
+      ...(wish.driver === "" ? {} : { driver: wish.driver }),
+    },
   });
 }
 
-/** The weakest tier first: the less there is in between, the faster it is. */
-function candidates(drivers: readonly Driver[], name: string): Driver[] {
-  if (name === "") return drivers.toSorted((one, other) => one.tier - other.tier);
+/** The weakest tier first: the less there is in between, the faster it is. Or the strongest first. */
+function candidates(drivers: readonly Driver[], name: string, strongest: boolean): Driver[] {
+  if (name === "") {
+    return drivers.toSorted((one, other) => (strongest ? other.tier - one.tier : one.tier - other.tier));
+  }
   const named = drivers.filter((driver) => driver.name === name);
   if (named.length > 0) return named;
   const known = drivers.map((driver) => driver.name).join(", ");

@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { Mechanism, Tier } from "@caisson/contract";
+import type { Surroundings } from "@caisson/contract/link";
 
 /** Is a driver usable on this machine, and if not, why, and what would mend it? */
 export interface Probe {
@@ -19,21 +20,12 @@ export interface LaunchSpec {
   dir: string;
   /** Files named cgroup.procs to join, from the limits layer. */
   cgroups: string[];
-  /** What of the host shows beside the image; only for drivers that have `binds` and not `mounts`. */
-  shown?: Shown;
+  /** Files and directories of the host that show beside the image, read-only, at their own paths; only for drivers
+   * that have `binds` and not `mounts`. */
+  shown?: readonly string[];
   /** A saved machine to go on from, for drivers that have `memory`. It may be sealed already. */
   machine?: string;
 }
-
-/** Parts of the host that a sandbox shows from its launch on, read-only, at their own paths. */
-export interface Shown {
-  /** Files and directories. */
-  readonly binds: readonly string[];
-  /** What lies in them and must not be read. */
-  readonly covers: readonly string[];
-}
-
-export const nothingShown: Shown = { binds: [], covers: [] };
 
 /**
  * What a driver can do beyond running commands.
@@ -111,6 +103,8 @@ export interface Driver {
   readonly name: string;
   readonly tier: Tier;
   readonly capabilities: readonly Capability[];
+  /** What the guest stands in, where that is not a Linux kernel with namespaces of the sandbox's own. */
+  readonly surroundings?: Surroundings;
   probe(): Promise<Probe>;
   launch(spec: LaunchSpec): Promise<Launched>;
   /** Finds a sandbox that an earlier daemon started; undefined if it is gone. */

@@ -2,19 +2,18 @@ import type { Keeper } from "../keeper/index.ts";
 import { BubblewrapDriver } from "./bubblewrap/driver.ts";
 import type { Driver } from "./driver.ts";
 import { QemuDriver } from "./qemu/driver.ts";
+import { RunscDriver } from "./runsc/driver.ts";
 
 export { chooseDriver, type DriverWish } from "./choose.ts";
-export {
-  type Attachment,
-  type Capability,
-  type Driver,
-  type Launched,
-  type LaunchRecord,
-  type LaunchSpec,
-  type MountSource,
-  nothingShown,
-  type Probe,
-  type Shown,
+export type {
+  Attachment,
+  Capability,
+  Driver,
+  Launched,
+  LaunchRecord,
+  LaunchSpec,
+  MountSource,
+  Probe,
 } from "./driver.ts";
 
 export interface DriverOptions {
@@ -36,5 +35,9 @@ export interface MicrovmOptions {
 /** Every driver there is, the fastest of each tier first. */
 export function allDrivers(options: DriverOptions): Driver[] {
   const { keeper, guest, microvm } = options;
-  return [new BubblewrapDriver({ keeper, guest }), new QemuDriver({ keeper, guest, ...microvm })];
+  return [
+    new BubblewrapDriver({ keeper, guest }),
+    new RunscDriver({ keeper, guest }),
+    new QemuDriver({ keeper, guest, ...microvm }),
+  ];
 }

@@ -12,6 +12,7 @@ import { coveredConfigs } from "./toolchains.ts";
 export function sealOf(box: Box, plan: SandboxPlan, mounts: NonNullable<SealInit["mounts"]>): SealInit {
   return {
     mounts,
+    ...(plan.driver.surroundings ? { surroundings: plan.driver.surroundings } : {}),
     hostname: hostnameOf(box.id),
     uid: inside.uid,
     gid: inside.gid,

@@ -2,7 +2,6 @@ import { realpathSync, statSync } from "node:fs";
 import { create } from "@bufbuild/protobuf";
 import { type Mechanism, MechanismSchema, MechanismState } from "@caisson/contract";
 import { Mount_Kind } from "@caisson/contract/link";
-import type { Shown } from "../driver/driver.ts";
 import { canMapOwners, type ToolchainSet } from "../toolchains/index.ts";
 import type { MountPlan, ResolvedWorkspace } from "./workspace.ts";
 
@@ -33,9 +32,8 @@ export function toolchainMounts(
 }
 
 /** The same for drivers that can only show what is known at the launch. */
-export function shownOf(toolchains: ToolchainSet | undefined, workspace: ResolvedWorkspace): Shown {
-  const binds = (toolchains?.binds ?? []).filter((path) => !isInside(path, workspace.dir));
-  return { binds: binds.sort(), covers: coveredConfigs(toolchains, workspace).sort() };
+export function shownOf(toolchains: ToolchainSet | undefined, workspace: ResolvedWorkspace): string[] {
+  return (toolchains?.binds ?? []).filter((path) => !isInside(path, workspace.dir)).sort();
 }
 
 /** Files inside of toolchains that no command may read. */

@@ -1,5 +1,5 @@
 import { CaissonError } from "@caisson/contract";
-import { type Driver, type Launched, type LaunchRecord, nothingShown, type Shown } from "../driver/driver.ts";
+import type { Driver, Launched, LaunchRecord } from "../driver/driver.ts";
 import type { Guest } from "../link/guest.ts";
 import type { OpenOptions } from "../link/options.ts";
 
@@ -10,7 +10,7 @@ export interface Kind {
   /** As in a driver's launch. */
   readonly image: string;
   /** What of the host shows from the launch on; nothing where it is handed in later. */
-  readonly shown?: Shown;
+  readonly shown?: readonly string[];
   /** A saved machine to go on from. Never kept warm. */
   readonly machine?: string;
 }
@@ -20,8 +20,8 @@ export function sameKind(one: Kind, other: Kind): boolean {
   return keyOf(one) === keyOf(other);
 }
 
-function keyOf({ driver, image, shown = nothingShown }: Kind): string {
-  return JSON.stringify([driver, image, shown.binds, shown.covers]);
+function keyOf({ driver, image, shown = [] }: Kind): string {
+  return JSON.stringify([driver, image, shown]);
 }
 
 /** A launched, unsealed sandbox whose link is open. */

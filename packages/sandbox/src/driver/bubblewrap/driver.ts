@@ -1,6 +1,7 @@
 import { Tier } from "@caisson/contract";
 import { CaissonError } from "@caisson/contract/errors";
 import type { Keeper } from "../../keeper/index.ts";
+import { CachedProbe } from "../cached-probe.ts";
 import type { Driver, Launched, LaunchRecord, LaunchSpec, Probe } from "../driver.ts";
 import { adoptBubblewrap, launchBubblewrap } from "./launch.ts";
 import { type Ground, probeGround } from "./probe.ts";
@@ -19,14 +20,15 @@ export class BubblewrapDriver implements Driver {
   readonly capabilities = ["pause", "snapshot", "fork", "mounts", "overlay", "roots"] as const;
   readonly #options: BubblewrapOptions;
   readonly #uids = new UidPool();
-  #probing: ReturnType<typeof probeGround> | undefined;
+  readonly #tried: CachedProbe<Ground>;
 
   constructor(options: BubblewrapOptions) {
     this.#options = options;
+    this.#tried = new CachedProbe(() => probeGround(options.keeper));
   }
 
   async probe(): Promise<Probe> {
-    return (await this.#probeGround()).probe;
+    return (await this.#tried.get()).probe;
   }
 
   async launch(spec: LaunchSpec): Promise<Launched> {
@@ -52,23 +54,8 @@ export class BubblewrapDriver implements Driver {
     return launched;
   }
 
-  /** A good answer holds for the daemon's life; a bad one may have been mended by the next time. */
-  #probeGround(): ReturnType<typeof probeGround> {
-    this.#probing ??= probeGround(this.#options.keeper).then(
-      (result) => {
-        if (!result.probe.usable) this.#probing = undefined;
-        return result;
-      },
-      (thrown) => {
-        this.#probing = undefined;
-        throw thrown;
-      },
-    );
-    return this.#probing;
-  }
-
   async #usableGround(): Promise<Ground> {
-    const { probe, ground } = await this.#probeGround();
+    const { probe, ground } = await this.#tried.get();
     if (ground !== undefined) return ground;
     throw new CaissonError("NO_DRIVER", `bubblewrap: ${probe.reason}${probe.fix ? ` (${probe.fix})` : ""}`);
   }

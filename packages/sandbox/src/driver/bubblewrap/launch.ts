@@ -1,18 +1,14 @@
-import { open } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Duplex } from "node:stream";
 import { CaissonError } from "@caisson/contract/errors";
-import type { Ended } from "@caisson/contract/keeper";
 import { connectSocket } from "../../keeper/connect.ts";
 import type { Keeper, Kept } from "../../keeper/index.ts";
 import { openSharedSocket } from "../../link/frame/shared-read.ts";
+import { describeEnd } from "../describe-end.ts";
 import type { Attachment, Launched, LaunchRecord, LaunchSpec, MountSource } from "../driver.ts";
 import { bubblewrapArgv } from "./argv.ts";
 import { bubblewrapMechanisms } from "./mechanisms.ts";
 import type { Ground } from "./probe.ts";
-
-/** What the launch log may add to a sentence. */
-const quotedLogBytes = 400;
 
 export interface LaunchContext {
   keeper: Keeper;
@@ -76,7 +72,7 @@ class BubblewrapSandbox implements Launched {
     this.record = record;
     this.#keeper = keeper;
     this.#sandboxId = sandboxId;
-    this.ended = kept.ended.then((ended) => describeEnd(ended, record.socket));
+    this.ended = kept.ended.then((ended) => describeEnd(ended, `${dirname(record.socket)}/launch.log`));
   }
 
   connect(): Promise<Duplex> {
@@ -95,55 +91,5 @@ class BubblewrapSandbox implements Launched {
 
   mechanisms() {
     return bubblewrapMechanisms(this.#hasOwnUid);
-  }
-}
-
-/** The guest's steps, by the code that it exits with when one fails (spec/link.md). */
-const steps = new Map([
-  [70, "its start"],
-  [71, "mounts"],
-  [72, "network"],
-  [73, "descriptors"],
-  [74, "user namespaces"],
-  [75, "identity"],
-  [76, "capabilities"],
-  [77, "privileges"],
-  [78, "Landlock"],
-  [79, "seccomp"],
-  [80, "its check of itself"],
-]);
-
-/** One sentence for people: how it ended, and the last words where there were some. */
-async function describeEnd(
-  { code, signal }: Pick<Ended, "code" | "signal">,
-  socket: string,
-): Promise<string> {
-  if (signal !== 0) return `the sandbox's outer process was killed by signal ${signal}`;
-  if (code === 0) return "the guest left by itself";
-  if (code < 0) return "the sandbox is gone";
-  // Bubblewrap passes on its child's signal as shells do.
-  if (code > 128) return `the guest was killed by signal ${code - 128}`;
-  const step = steps.get(code);
-  const words = await readLog(`${dirname(socket)}/launch.log`);
-  const ended = step === undefined ? `the sandbox ended with code ${code}` : `the guest failed at ${step}`;
-  return words === "" ? ended : `${ended}: ${words}`;
-}
-
-/** The log's end without the keeper's own line; read in a bounded way. */
-async function readLog(path: string): Promise<string> {
-  try {
-    await using file = await open(path, "r");
-    const { size } = await file.stat();
-    const { buffer, bytesRead } = await file.read({
-      buffer: Buffer.alloc(quotedLogBytes),
-      position: Math.max(0, size - quotedLogBytes),
-    });
-    return buffer
-      .toString("utf8", 0, bytesRead)
-      .replace(/^launched [0-9]+ [0-9]+\n/, "")
-      .replace(/[\p{Cc}\s]+/gu, " ")
-      .trim();
-  } catch {
-    return "";
   }
 }

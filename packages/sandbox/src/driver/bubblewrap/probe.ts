@@ -1,8 +1,8 @@
 import { execFile } from "node:child_process";
-import { access, constants } from "node:fs/promises";
 import { release } from "node:os";
 import type { Keeper } from "../../keeper/index.ts";
 import type { Probe } from "../driver.ts";
+import { findProgram } from "../find-program.ts";
 import { trialArgv } from "./argv.ts";
 import { type HostEntry, readHostRoot } from "./host-root.ts";
 import { explainNamespaces, explainTrial } from "./obstacles.ts";
@@ -53,19 +53,6 @@ function trial(argv: string[], uid: number): Promise<string | undefined> {
       resolve(error === null ? undefined : stderr.trim() || error.message);
     });
   });
-}
-
-/** Where administrators put programs: a sandbox must not be started by what some PATH leads to. */
-async function findProgram(name: string): Promise<string | undefined> {
-  for (const directory of ["/usr/bin", "/usr/local/bin", "/bin", "/run/current-system/sw/bin"]) {
-    const path = `${directory}/${name}`;
-    const executable = await access(path, constants.X_OK).then(
-      () => true,
-      () => false,
-    );
-    if (executable) return path;
-  }
-  return undefined;
 }
 
 function installCommand(): string {

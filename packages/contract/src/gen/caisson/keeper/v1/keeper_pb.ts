@@ -215,7 +215,7 @@ export type Launch = Message<"caisson.keeper.v1.Launch"> & {
   env: string[];
 
   /**
-   * The listening socket to make; its directory is the daemon's alone.
+   * The listening socket to make; its directory is the daemon's alone. Empty: the guest makes its own.
    *
    * @generated from field: string socket = 4;
    */

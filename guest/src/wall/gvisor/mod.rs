@@ -1,0 +1,53 @@
+//! The wall in gVisor. The kernel that commands talk to is a program of its own, with seccomp around it on the host;
+//! inside, the guest is root of that kernel and gives all of it up. What gVisor lacks is reported, not skipped.
+
+mod check;
+mod door;
+mod identity;
+mod world;
+
+use rustix::process::{getpid, set_child_subreaper};
+
+use super::{
+    capabilities, descriptors, landlock,
+    mounts::{Layout, Prepared},
+    oom,
+    plan::Plan,
+    privileges,
+    report::Report,
+    rlimits, seccomp,
+    step::SealError,
+};
+use crate::proto::link::{Seal, Surroundings};
+
+pub use door::make_door;
+
+/// Bounds and furnishes what the sandbox was born with. May be repeated.
+pub fn prepare(seal: &Seal, report: &mut Report) -> Result<Prepared, SealError> {
+    world::furnish(seal, report)?;
+    Ok(Prepared::default())
+}
+
+/// The same order as elsewhere, without the steps that gVisor has nothing for.
+pub fn seal(plan: &Plan<'_>, keep: &[i32], report: &mut Report) -> Result<(), SealError> {
+    world::complete(plan, report)?;
+    let mut keep = keep.to_vec();
+    keep.extend(oom::prepare());
+    descriptors::close(&keep, &plan.seal.workdir)?;
+    report.lacks("userns_limit", "gVisor", "gVisor has no such bound; new namespaces are refused by the filter alone");
+    match set_child_subreaper(Some(getpid())) {
+        Ok(()) => report.holds("commands.tree", "subreaper", ""),
+        Err(_) => report.lacks("commands.tree", "gVisor", "a double fork leaves its command's tree, not the sandbox"),
+    }
+    rlimits::bound(plan.seal.rlimits.as_ref(), report)?;
+    report.retract("limit.pids", "gVisor", "gVisor does not count a user's processes");
+    identity::keep_capabilities()?;
+    identity::become_user(plan, report)?;
+    capabilities::drop_all(Surroundings::Gvisor, report)?;
+    privileges::gain_none(report)?;
+    landlock::restrict(plan, &Layout::default(), report)?;
+    seccomp::attach(plan.groups, report)?;
+    check::look(plan.seal, &keep, report)?;
+    // Last: gVisor then closes this process's own files in /proc to itself.
+    privileges::hide(report)
+}

@@ -1,0 +1,117 @@
+//! What a sandbox in gVisor sees, made by the older mount calls.
+
+use std::fs;
+
+use rustix::{
+    fs::{FileType, Gid, Mode, OFlags, Uid, chmod, chown},
+    io::Errno,
+    mount::mount_bind,
+};
+
+use crate::{
+    proto::link::Seal,
+    wall::{
+        etc, mountinfo,
+        place::{self, Ground},
+        plan::{Attachment, Plan},
+        report::Report,
+        step::{During, SealError, Step},
+        tmpfs,
+    },
+};
+
+/// Mounted anew with their bound: gVisor cannot change that of one that is there.
+const BOUNDED: [(&str, u32); 4] = [("/dev/shm", 0o1777), ("/home", 0o755), ("/tmp", 0o1777), ("/var/tmp", 0o1777)];
+/// Devices that gVisor makes and no command needs.
+const NEEDLESS: [&str; 2] = ["/dev/fuse", "/dev/net"];
+/// Where commands find the guest's programs, and where the guest really is: a file cannot be mounted below a tmpfs.
+const FOLDER: &str = "/run/caisson";
+const GUEST: &str = "/.caisson-guest";
+/// Laid over files that may not be read.
+const NOTHING: &str = "/.caisson-nothing";
+
+pub fn furnish(seal: &Seal, report: &mut Report) -> Result<(), SealError> {
+    for (path, mode) in BOUNDED {
+        tmpfs::mount_at(path, mode, seal.tmpfs_bytes, 0).during(Step::Mounts, path)?;
+    }
+    if seal.tmpfs_bytes > 0 {
+        let paths = BOUNDED.map(|(path, _)| path).join(", ");
+        report.holds("limit.tmpfs", "tmpfs size", format!("{} bytes in each of {paths}", seal.tmpfs_bytes));
+    }
+    let ground = ground()?;
+    etc::write(seal, &ground)?;
+    let folder = ground.directory(FOLDER).during(Step::Mounts, FOLDER)?;
+    ground.link(&folder, "guest", GUEST).during(Step::Mounts, FOLDER)?;
+    for path in NEEDLESS {
+        let removed = match fs::symlink_metadata(path) {
+            Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+            Ok(_) => fs::remove_file(path),
+            Err(_) => Ok(()),
+        };
+        removed.during(Step::Mounts, path)?;
+    }
+    Ok(())
+}
+
+/// The project's place, the home directory, and covers over what may not be read.
+pub fn complete(plan: &Plan<'_>, report: &mut Report) -> Result<(), SealError> {
+    let (seal, ground) = (plan.seal, ground()?);
+    let mut owned: Vec<&str> = vec!["/run", FOLDER];
+    owned.extend(BOUNDED.map(|(path, _)| path));
+    for attachment in &plan.attachments {
+        let Attachment::Private { path } = attachment else {
+            return Err(Step::Mounts.error(format!("{}: nothing can be handed in here", attachment.path())));
+        };
+        ground.directory(path).during(Step::Mounts, path)?;
+        tmpfs::mount_at(path, 0o755, seal.tmpfs_bytes, 0).during(Step::Mounts, path)?;
+        owned.push(path);
+    }
+    // What was mounted just now is ground too.
+    let ground = self::ground()?;
+    for path in [&seal.home, &seal.workdir] {
+        ground.directory(path).during(Step::Mounts, path)?;
+    }
+    if !owned.contains(&seal.home.as_str()) {
+        owned.push(&seal.home);
+    }
+    deny_read(&seal.deny_read, report)?;
+    let (uid, gid) = (Uid::from_raw(seal.uid), Gid::from_raw(seal.gid));
+    for path in owned {
+        chown(path, Some(uid), Some(gid)).during(Step::Mounts, format!("the owner of {path}"))?;
+    }
+    report.holds("sockets.host", "gVisor", "sockets of the host inside what is shown cannot be connected to");
+    Ok(())
+}
+
+fn ground() -> Result<Ground, SealError> {
+    Ok(Ground::of_gvisor(&mountinfo::read().during(Step::Mounts, "/proc/self/mountinfo")?))
+}
+
+fn deny_read(paths: &[String], report: &mut Report) -> Result<(), SealError> {
+    let mut covered = 0;
+    for path in paths {
+        let Ok(real) = fs::canonicalize(path) else { continue };
+        let real = real.to_string_lossy().into_owned();
+        let place = place::existing(&real).during(Step::Mounts, path)?;
+        let kind = rustix::fs::fstat(&place).during(Step::Mounts, path)?.st_mode;
+        if FileType::from_raw_mode(kind).is_dir() {
+            tmpfs::mount_at(&real, 0, 4096, 0).during(Step::Mounts, format!("covering {path}"))?;
+        } else {
+            nothing().during(Step::Mounts, NOTHING)?;
+            mount_bind(NOTHING, &real).during(Step::Mounts, format!("covering {path}"))?;
+        }
+        covered += 1;
+    }
+    if !paths.is_empty() {
+        let absent = paths.len() - covered;
+        report.holds("paths.deny_read", "mounts", format!("{covered} paths covered; nothing was at {absent} others"));
+    }
+    Ok(())
+}
+
+/// An empty file of root's that nobody else may open.
+fn nothing() -> Result<(), Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::open(NOTHING, flags, Mode::empty())?;
+    chmod(NOTHING, Mode::empty())
+}
