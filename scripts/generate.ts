@@ -36,6 +36,16 @@ function rulesForRust(rules: Record<"link" | "network" | "paths", Record<string,
   return `// Generated from spec/rules.json.\n\n${lines.join("\n")}\n`;
 }
 
+/** The names of what commands may call, from the guest's own filter. */
+function syscallsForTypeScript(): string {
+  const folder = join(root, "guest/src/wall/seccomp");
+  const text = ["allow.rs", "arguments.rs"]
+    .map((name) => readFileSync(join(folder, name), "utf8"))
+    .join("\n");
+  const names = [...new Set([...text.matchAll(/\bSYS_(\w+)/g)].map(([, name]) => name))].sort();
+  return `// Generated from guest/src/wall/seccomp.\n\nexport const syscalls = ${JSON.stringify(names, null, 2)} as const;\n`;
+}
+
 function prefixed(prefix: string, values: Record<string, number>): Record<string, number> {
   return Object.fromEntries(
     Object.entries(values).map(([key, value]) => [`${prefix}_${key.toUpperCase()}`, value]),
@@ -57,6 +67,7 @@ function generateInto(target: string): void {
   const rules = JSON.parse(readFileSync(join(root, "spec/rules.json"), "utf8"));
   writeFileSync(join(target, "packages/contract/src/gen/rules.ts"), rulesForTypeScript(rules));
   writeFileSync(join(target, "guest/src/gen/rules.rs"), rulesForRust(rules));
+  writeFileSync(join(target, "packages/contract/src/gen/syscalls.ts"), syscallsForTypeScript());
 }
 
 function filesBelow(dir: string): Set<string> {

@@ -1,6 +1,7 @@
 //! One small static binary, several roles; the name it is called by or its first argument says which.
 
 mod build_id;
+mod container;
 mod ctl;
 mod egress;
 mod files;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     let role = if args.len() > 1 { args.remove(1) } else { OsString::new() };
     match role.to_str() {
         Some("init") => init::main(&args[1..]),
+        Some("container") => container::main(&args[1..]),
         Some("keeper") => keeper::main(&args[1..]),
         Some("ctl") => ctl::main(&args[1..]),
         Some("launch") => launcher::main(&args[1..]),
@@ -48,7 +50,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         _ => {
-            eprintln!("usage: caisson-guest init|keeper|workspace|image|ctl|launch|build-id …");
+            eprintln!("usage: caisson-guest init|container|keeper|workspace|image|ctl|launch|build-id …");
             ExitCode::from(70)
         }
     }

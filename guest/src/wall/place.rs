@@ -104,7 +104,27 @@ pub fn existing(path: &str) -> io::Result<OwnedFd> {
 
 fn open(path: &str, flags: OFlags) -> io::Result<OwnedFd> {
     let path = if path.is_empty() { "/" } else { path };
-    rustix::fs::openat2(CWD, path, flags | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+    match rustix::fs::openat2(CWD, path, flags | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Err(Errno::NOSYS) => open_stepwise(path, flags),
+        other => other,
+    }
+}
+
+/// The same where there is no openat2, as in gVisor.
+fn open_stepwise(path: &str, flags: OFlags) -> io::Result<OwnedFd> {
+    let look = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut at = rustix::fs::open("/", look | OFlags::DIRECTORY, Mode::empty())?;
+    for part in path.split('/').filter(|part| !part.is_empty()) {
+        at = rustix::fs::openat(&at, part, look, Mode::empty())?;
+        if rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&at)?.st_mode).is_symlink() {
+            return Err(Errno::LOOP);
+        }
+    }
+    if flags == OFlags::PATH {
+        return Ok(at);
+    }
+    // What it is was looked at just now, and nothing else runs in the sandbox yet.
+    rustix::fs::open(path, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
 }
 
 fn split(path: &str) -> io::Result<(&str, &str)> {

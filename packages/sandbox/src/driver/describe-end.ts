@@ -19,6 +19,11 @@ const steps = new Map([
   [80, "its check of itself"],
 ]);
 
+/** The step at which a guest that exits with this code has failed. */
+export function stepOf(code: number): string | undefined {
+  return steps.get(code);
+}
+
 /** One sentence for people: how it ended, and the last words where there were some. */
 export async function describeEnd(
   { code, signal }: Pick<Ended, "code" | "signal">,

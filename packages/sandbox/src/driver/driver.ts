@@ -59,6 +59,8 @@ export interface LaunchRecord {
   uid: number;
   gid: number;
   socket: string;
+  /** The engine's id of it, where it is a container of an engine. */
+  container?: string;
 }
 
 /** A started sandbox, sealed or not. */
@@ -109,4 +111,6 @@ export interface Driver {
   launch(spec: LaunchSpec): Promise<Launched>;
   /** Finds a sandbox that an earlier daemon started; undefined if it is gone. */
   adopt(sandboxId: string, record: LaunchRecord): Promise<Launched | undefined>;
+  /** Removes what earlier daemons of the same data directory left with somebody else, but for the living. */
+  sweep?(living: ReadonlySet<string>): Promise<void>;
 }

@@ -1,5 +1,6 @@
 import type { Keeper } from "../keeper/index.ts";
 import { BubblewrapDriver } from "./bubblewrap/driver.ts";
+import { DockerDriver } from "./docker/driver.ts";
 import type { Driver } from "./driver.ts";
 import { QemuDriver } from "./qemu/driver.ts";
 import { RunscDriver } from "./runsc/driver.ts";
@@ -20,6 +21,8 @@ export interface DriverOptions {
   keeper: Keeper;
   /** The guest binary on the host. */
   guest: string;
+  /** The data directory. */
+  home: string;
   microvm: MicrovmOptions;
 }
 
@@ -34,9 +37,10 @@ export interface MicrovmOptions {
 
 /** Every driver there is, the fastest of each tier first. */
 export function allDrivers(options: DriverOptions): Driver[] {
-  const { keeper, guest, microvm } = options;
+  const { keeper, guest, home, microvm } = options;
   return [
     new BubblewrapDriver({ keeper, guest }),
+    new DockerDriver({ keeper, guest, home }),
     new RunscDriver({ keeper, guest }),
     new QemuDriver({ keeper, guest, ...microvm }),
   ];

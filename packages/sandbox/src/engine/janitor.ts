@@ -31,6 +31,9 @@ export class Janitor {
         this.#cleanPlace(place, ended.has(place) || endedRecord(context, place) !== undefined),
       );
     }
+    for (const driver of context.parts.drivers) {
+      await this.#try(driver.name, async () => driver.sweep?.(living));
+    }
     for (const group of this.#groups) {
       if (!living.has(group)) await this.#try(group, () => this.#cleanGroup(group));
     }

@@ -44,7 +44,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Engine> 
     ...(options.microvm?.memoryBytes ? { memoryBytes: options.microvm.memoryBytes } : {}),
     progress: (words: string) => log("info", words),
   };
-  const drivers = allDrivers({ keeper, guest, microvm });
+  const drivers = allDrivers({ keeper, guest, home, microvm });
   // Daemons of several data directories keep out of each other's groups.
   const found = findCgroups(hash("sha256", home).slice(0, 12));
   const { cgroups } = found;

@@ -8,13 +8,11 @@ import { openSharedSocket } from "../../link/frame/shared-read.ts";
 import type { HostEntry } from "../bubblewrap/host-root.ts";
 import { describeEnd } from "../describe-end.ts";
 import type { Attachment, Launched, LaunchRecord, LaunchSpec } from "../driver.ts";
+import { untilListening } from "../until-listening.ts";
 import { runscArgv } from "./argv.ts";
 import { doorOf, writeBundle } from "./bundle.ts";
 import { runscMechanisms } from "./mechanisms.ts";
 import type { Ground } from "./probe.ts";
-
-/** How long a guest may take to make its door. */
-const doorMs = 30_000;
 
 export interface LaunchContext {
   keeper: Keeper;
@@ -53,7 +51,7 @@ export async function launchRunsc(context: LaunchContext, spec: LaunchSpec): Pro
   };
   const launched = new RunscSandbox(keeper, spec.sandboxId, kept, record, ground);
   try {
-    await untilListening(launched);
+    await untilListening(launched, "gVisor");
   } catch (error) {
     await launched.kill().catch(() => {});
     throw error;
@@ -112,26 +110,5 @@ class RunscSandbox implements Launched {
 
   mechanisms() {
     return runscMechanisms(this.#ground.platform, this.#ground.rootless);
-  }
-}
-
-/** The guest makes its socket itself, a moment after runsc has started. */
-async function untilListening(launched: Launched): Promise<void> {
-  let ended: string | undefined;
-  void launched.ended.then((words) => {
-    ended = words;
-  });
-  const deadline = performance.now() + doorMs;
-  while (true) {
-    try {
-      const link = await launched.connect();
-      link.destroy();
-      return;
-    } catch (error) {
-      if (ended !== undefined) throw new CaissonError("SANDBOX_FAILED", `gVisor did not start: ${ended}`);
-      if (performance.now() > deadline)
-        throw new CaissonError("SANDBOX_FAILED", "gVisor's guest did not listen in time", { cause: error });
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
   }
 }

@@ -1,0 +1,80 @@
+import { join } from "node:path";
+import type { HostEntry } from "../bubblewrap/host-root.ts";
+import { inside } from "./image.ts";
+import { seccompProfile } from "./seccomp.ts";
+
+/** Labels by which containers of ours are found again, whatever became of the daemon that made them. */
+export const labels = {
+  /** The data directory. */
+  home: "caisson.home",
+  sandbox: "caisson.sandbox",
+  /** Of the daemon's process: others may be leftovers. */
+  daemon: "caisson.daemon",
+} as const;
+
+export interface ContainerParts {
+  image: string;
+  dir: string;
+  guest: string;
+  uid: number;
+  gid: number;
+  hostRoot: readonly HostEntry[];
+  labels: Record<string, string>;
+  /** The engine puts AppArmor's profile around containers, which forbids every mount. */
+  hasAppArmor: boolean;
+}
+
+/** More than any sandbox's own bound; that one is set when it is sealed. */
+const pidsLimit = 32_768;
+
+/** What the engine is asked for: no network, no capability, no root, nothing writable but the guest's door. */
+export function containerBody(parts: ContainerParts) {
+  const binds = parts.hostRoot.flatMap((entry) =>
+    entry.kind === "bind" ? [bind(entry.source, inside.shown + entry.path, true)] : [],
+  );
+  return {
+    Image: parts.image,
+    User: `${parts.uid}:${parts.gid}`,
+    Entrypoint: [inside.guest, "container", "--listen", `${inside.door}/link.sock`],
+    Cmd: [],
+    Env: [],
+    WorkingDir: "/",
+    Hostname: "caisson",
+    Labels: parts.labels,
+    NetworkDisabled: true,
+    HostConfig: {
+      NetworkMode: "none",
+      CapDrop: ["ALL"],
+      Privileged: false,
+      ReadonlyRootfs: true,
+      SecurityOpt: [
+        "no-new-privileges",
+        `seccomp=${seccompProfile()}`,
+        ...(parts.hasAppArmor ? ["apparmor=unconfined"] : []),
+      ],
+      // A proc file system with covers cannot be mounted anew; the guest covers its own.
+      MaskedPaths: [],
+      ReadonlyPaths: [],
+      IpcMode: "private",
+      PidsLimit: pidsLimit,
+      Ulimits: [{ Name: "core", Soft: 0, Hard: 0 }],
+      LogConfig: { Type: "none", Config: {} },
+      RestartPolicy: { Name: "no" },
+      Init: false,
+      Mounts: [
+        ...binds,
+        bind(parts.guest, inside.guest, true),
+        bind(join(parts.dir, "door"), inside.door, false),
+      ],
+    },
+  };
+}
+
+function bind(source: string, target: string, readOnly: boolean) {
+  return { Type: "bind", Source: source, Target: target, ReadOnly: readOnly };
+}
+
+/** The socket that the guest makes. */
+export function doorOf(dir: string): string {
+  return join(dir, "door", "link.sock");
+}

@@ -1,0 +1,105 @@
+import { chown, mkdir } from "node:fs/promises";
+import { CaissonError } from "@caisson/contract/errors";
+import type { Keeper } from "../../keeper/index.ts";
+import type { Launched, LaunchRecord, LaunchSpec } from "../driver.ts";
+import { untilListening } from "../until-listening.ts";
+import type { Engine } from "./api.ts";
+import { containerBody, doorOf, labels } from "./container.ts";
+import type { Ground } from "./probe.ts";
+import { joinGroups, startTimeOf } from "./processes.ts";
+import { DockerSandbox } from "./sandbox.ts";
+
+export interface LaunchContext {
+  keeper: Keeper;
+  /** The guest binary on the host. */
+  guest: string;
+  /** The data directory, and this daemon's own mark. */
+  home: string;
+  daemon: string;
+  ground: Ground;
+}
+
+/** Starts a sandbox under a uid, or as the daemon where that is not root; resolves when its guest listens. */
+export async function startContainer(
+  context: LaunchContext,
+  spec: LaunchSpec,
+  uid?: number,
+): Promise<Launched> {
+  if (spec.image !== "host" && spec.image !== "bare")
+    throw new CaissonError("INVALID_INPUT", `the docker driver has no image "${spec.image}"`);
+  const { ground, guest, keeper } = context;
+  const owner = { uid: uid ?? process.getuid?.() ?? 0, gid: uid ?? process.getgid?.() ?? 0 };
+  const door = `${spec.dir}/door`;
+  await mkdir(door, { mode: 0o700 });
+  if (uid !== undefined) await chown(door, owner.uid, owner.gid);
+  const body = containerBody({
+    ...ground,
+    ...owner,
+    dir: spec.dir,
+    guest,
+    hostRoot: spec.image === "host" ? ground.hostRoot : [],
+    labels: {
+      [labels.home]: context.home,
+      [labels.sandbox]: spec.sandboxId,
+      [labels.daemon]: context.daemon,
+    },
+  });
+  const container = await create(ground.engine, spec.sandboxId, body);
+  try {
+    await ground.engine.call({ method: "POST", path: `/containers/${container}/start` });
+    const pid = await pidOf(ground.engine, container);
+    const record: LaunchRecord = {
+      driver: "docker",
+      pid: pid ?? 0,
+      startTime: startTimeOf(pid ?? 0) ?? 0,
+      ...owner,
+      socket: doorOf(spec.dir),
+      container,
+    };
+    const launched = new DockerSandbox({ engine: ground.engine, keeper }, record, ground.hasAppArmor);
+    await untilListening(launched, "the container");
+    joinGroups(record.pid, spec.cgroups);
+    return launched;
+  } catch (error) {
+    await remove(ground.engine, container);
+    throw error;
+  }
+}
+
+/** Finds a sandbox again by its record. */
+export async function adoptContainer(
+  context: Pick<LaunchContext, "keeper"> & { engine: Engine; hasAppArmor: boolean },
+  record: LaunchRecord,
+): Promise<Launched | undefined> {
+  if (!record.container) return undefined;
+  const pid = await pidOf(context.engine, record.container);
+  if (pid !== record.pid) {
+    await remove(context.engine, record.container);
+    return undefined;
+  }
+  return new DockerSandbox(context, record, context.hasAppArmor);
+}
+
+/** Ends and removes a container; one that is not there is removed already. */
+export async function remove(engine: Engine, container: string): Promise<void> {
+  const query = { force: "1", v: "1" };
+  await engine
+    .call({ method: "DELETE", path: `/containers/${container}`, query, accept: [404, 409] })
+    .catch(() => {});
+}
+
+async function create(engine: Engine, sandboxId: string, body: object): Promise<string> {
+  const query = { name: `caisson-${sandboxId}` };
+  const answer = await engine.call({ method: "POST", path: "/containers/create", query, body });
+  const { Id } = answer.body as { Id?: unknown };
+  if (typeof Id === "string" && /^[0-9a-f]{12,64}$/.test(Id)) return Id;
+  throw new CaissonError("SANDBOX_FAILED", "the Docker engine gave no id for a container");
+}
+
+/** Of a running container. */
+async function pidOf(engine: Engine, container: string): Promise<number | undefined> {
+  const call = { method: "GET" as const, path: `/containers/${container}/json`, accept: [404] };
+  const { body } = await engine.call(call);
+  const state = (body as { State?: { Running?: unknown; Pid?: unknown } } | undefined)?.State;
+  return state?.Running === true && typeof state.Pid === "number" ? state.Pid : undefined;
+}

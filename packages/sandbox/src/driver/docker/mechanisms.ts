@@ -1,0 +1,33 @@
+import { create } from "@bufbuild/protobuf";
+import { type Mechanism, MechanismSchema, MechanismState } from "@caisson/contract";
+
+/** What the engine and the namespaces inside its container enforce; the guest reports what it does when it seals. */
+export function dockerMechanisms(hasOwnUid: boolean, hasAppArmor: boolean): Mechanism[] {
+  const identity = hasOwnUid
+    ? "an unused uid per sandbox"
+    : "the daemon's own uid, which is not the host's root";
+  const around = "the container's own, and one more inside it";
+  return [
+    ...["pid", "network", "ipc", "uts", "mount"].map((kind) => enforced(`namespace.${kind}`, around)),
+    enforced("namespace.cgroup"),
+    enforced("namespace.user", "made by the guest inside the container"),
+    enforced(
+      "root",
+      "a private tmpfs in a read-only container; of the host only programs, libraries and parts of /etc",
+    ),
+    enforced("devices", "null, zero, full, random, urandom, tty and private terminals"),
+    enforced("uid", identity),
+    enforced("environment", "nothing of the host's"),
+    hasAppArmor
+      ? lacking("apparmor", "the engine's profile forbids the mounts of which the guest's root is made")
+      : lacking("apparmor", "the engine has none"),
+  ];
+}
+
+function enforced(name: string, detail = ""): Mechanism {
+  return create(MechanismSchema, { name, state: MechanismState.ENFORCED, by: "docker", detail });
+}
+
+function lacking(name: string, detail: string): Mechanism {
+  return create(MechanismSchema, { name, state: MechanismState.NOT_ENFORCED, by: "docker", detail });
+}
