@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, describe } from "node:test";
 import { type Box, type Client, connect, type SandboxSpec } from "@caisson/client";
 import { type Account, accounts, startDaemon, type TestDaemon } from "../support/daemon.ts";
+import { canStartDockerd, startDockerd, type TestEngine } from "../support/dockerd.ts";
 
 /** A driver under test, behind a daemon of its account. */
 export interface Subject {
@@ -12,9 +13,18 @@ export interface Subject {
   client: Client;
   /** Its commands are processes of a kernel of their own: the host sees the machine's process alone. */
   hasOwnKernel: boolean;
+  /** The engine that daemons of this subject are given, if there is one. */
+  engine: TestEngine | undefined;
+  /** What this driver is known to lack, here: names of mechanisms, and what tests look at from outside. */
+  gaps: ReadonlySet<string>;
   /** A sandbox of this driver. */
   box(spec?: SandboxSpec): Promise<Box>;
 }
+
+/** docs/tiers.md says what each of these means for people. */
+const knownGaps: Record<string, string[]> = {
+  runsc: ["landlock", "commands.tree", "limit.pids", "host processes", "memory siblings"],
+};
 
 /** Secrets that a daemon's environment may hold. None of them may be seen inside. */
 export const canaries = { CANARY_TOKEN: "canary-7c1f", AWS_SECRET_ACCESS_KEY: "canary-90aa", LD_PRELOAD: "" };
@@ -25,8 +35,10 @@ const only = process.env.CAISSON_TEST_DRIVERS?.split(",");
 /** Runs the suite for every usable driver under every account; there must be at least one for each. */
 export async function conform(suite: (subject: Subject) => void): Promise<void> {
   const subjects: Subject[] = [];
+  const engine = canStartDockerd() ? await startDockerd() : undefined;
+  after(() => engine?.[Symbol.asyncDispose]());
   for (const account of accounts()) {
-    const daemon = await startDaemon({ account, env: canaries });
+    const daemon = await startDaemon({ account, env: { ...canaries, ...engine?.env } });
     const client = await connect({ socket: daemon.socket });
     after(async () => {
       await client.close();
@@ -37,9 +49,24 @@ export async function conform(suite: (subject: Subject) => void): Promise<void> 
       ({ name, usable }) => usable && (only === undefined || only.includes(name)),
     );
     assert.notEqual(usable.length, 0, `no driver is usable: ${JSON.stringify(drivers)}`);
+    // Skipping what the reference platform has would be a failure.
+    for (const name of engine ? ["bubblewrap", "docker", "runsc"] : ["bubblewrap"]) {
+      const found = drivers.find((driver) => driver.name === name);
+      assert.ok(found?.usable, `${name} must be usable for ${account.name}: ${found?.reason}`);
+    }
     for (const { name: driver, tier } of usable) {
       const box = (spec: SandboxSpec = {}) => client.create({ ...spec, driver });
-      subjects.push({ driver, account, daemon, client, box, hasOwnKernel: tier === "microvm" });
+      const gaps = new Set(knownGaps[driver]);
+      subjects.push({
+        driver,
+        account,
+        daemon,
+        client,
+        engine,
+        gaps,
+        box,
+        hasOwnKernel: tier !== "container",
+      });
     }
   }
   for (const subject of subjects) {

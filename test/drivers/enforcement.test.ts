@@ -12,10 +12,10 @@ import { conform } from "./conform.ts";
 async function insideOf(box: Box): Promise<string[]> {
   const look = [
     "grep -E '^(Cap|NoNewPrivs|Seccomp|Uid|Gid|Groups)' /proc/self/status",
-    "cut -d' ' -f4- /proc/self/mountinfo",
+    "cut -d' ' -f4- /proc/self/mountinfo | sed 's/[rw]fdno=[0-9]*//g' | sort",
     "cat /proc/self/limits",
     "env | sort",
-    "ls -la --time-style=+ / /dev /etc /home /run /tmp /var",
+    "find / /dev /etc /home /run /tmp /var -maxdepth 1 -printf '%M %u %g %p %l\\n' | sort",
     "ls /proc/self/fd | wc -l; cat /proc/net/dev; id; pwd; ls -1 /proc/1/ns",
   ];
   const { stdout } = await box.run(["sh", "-c", look.join("; ")]);
@@ -31,11 +31,11 @@ async function insideOf(box: Box): Promise<string[]> {
   );
 }
 
-await conform(({ box: make, client, driver, account, daemon, hasOwnKernel }) => {
+await conform(({ box: make, client, driver, account, daemon, engine, gaps, hasOwnKernel }) => {
   it("enforces the same in a pooled sandbox as in a cold one, and looks the same inside", async () => {
     await using coldDaemon = await startDaemon({
       account,
-      env: { CAISSON_POOL_MIN: "0", CAISSON_POOL_MAX: "0" },
+      env: { CAISSON_POOL_MIN: "0", CAISSON_POOL_MAX: "0", ...engine?.env },
     });
     await using coldClient = await connect({ socket: coldDaemon.socket });
     await eventually(
@@ -43,7 +43,7 @@ await conform(({ box: make, client, driver, account, daemon, hasOwnKernel }) => 
       (ids) => ids.length > 0,
     );
     assert.deepEqual(readdirSync(join(coldDaemon.home, "sandboxes")), []);
-    for (const spec of [{}, { profile: "restrictive" }, { syscalls: ["debug"], limits: { pids: 77 } }]) {
+    for (const spec of [{}, { profile: "restrictive" }, { syscalls: ["debug"], limits: { openFiles: 77 } }]) {
       await using pooled = await make(spec);
       await using cold = await coldClient.create({ ...spec, driver });
       assert.deepEqual(pooled.info.enforced, cold.info.enforced);
@@ -76,7 +76,7 @@ await conform(({ box: make, client, driver, account, daemon, hasOwnKernel }) => 
       "no_new_privs",
       "environment",
     ]) {
-      assert.equal(states.get(name), "enforced", name);
+      assert.equal(states.get(name), gaps.has(name) ? "not enforced" : "enforced", name);
     }
     for (const { name, state, by } of enforced!.mechanisms) {
       if (state === "enforced") assert.notEqual(by, "", name);
@@ -112,7 +112,11 @@ await conform(({ box: make, client, driver, account, daemon, hasOwnKernel }) => 
     }
   });
 
-  it("runs nothing as the host's root, and each sandbox of a root daemon under a uid of its own", async () => {
+  const unseen = gaps.has("host processes") && "its commands are no processes of the host";
+
+  it("runs nothing as the host's root, each sandbox of a root daemon under its own uid", {
+    skip: unseen,
+  }, async () => {
     const uids = new Set<number>();
     for (const mark of ["6281", "6283"]) {
       const box = await make();

@@ -8,7 +8,7 @@ import { canaries, conform } from "./conform.ts";
 
 const hash = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
 
-await conform(({ box: make }) => {
+await conform(({ box: make, gaps }) => {
   let box: Box;
   before(async () => {
     box = await make();
@@ -176,7 +176,11 @@ await conform(({ box: make }) => {
     assert.equal((await sh("pgrep -fx 'sleep 611' | wc -l")).stdout.text, "0\n");
   });
 
-  it("kills a double-forked tree that ignores SIGTERM when its time is over", async () => {
+  const treeless = gaps.has("commands.tree") && "a double fork leaves its command's tree in this gVisor";
+
+  it("kills a double-forked tree that ignores SIGTERM when its time is over", {
+    skip: treeless,
+  }, async () => {
     const tree =
       "trap '' TERM; (setsid sh -c \"trap '' TERM; while :; do sleep 613; done\" &) ; echo up; while :; do sleep 1; done";
     const exit = await sh(tree, { timeout: 300, grace: 200 });

@@ -4,8 +4,8 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::{
     fs::{self, Mode, OFlags},
-    io,
-    pty::{OpenptFlags, ioctl_tiocgptpeer, unlockpt},
+    io::{self, Errno},
+    pty::{OpenptFlags, ioctl_tiocgptpeer, ptsname, unlockpt},
     termios::{InputModes, OptionalActions, Winsize, tcgetattr, tcsetattr, tcsetwinsize},
 };
 
@@ -14,7 +14,13 @@ pub fn open(columns: u32, rows: u32) -> io::Result<(OwnedFd, OwnedFd)> {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let master = fs::open("/dev/ptmx", flags, Mode::empty())?;
     unlockpt(&master)?;
-    let slave = ioctl_tiocgptpeer(&master, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    let slave = match ioctl_tiocgptpeer(&master, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC) {
+        // gVisor gives it only by its name, which nobody inside can turn into something else.
+        Err(Errno::NOTTY) => {
+            fs::open(ptsname(&master, Vec::new())?, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?
+        }
+        other => other?,
+    };
     resize(&master, columns, rows)?;
     // Erasing takes whole characters away.
     let mut modes = tcgetattr(&slave)?;

@@ -105,6 +105,8 @@ export interface Driver {
   readonly name: string;
   readonly tier: Tier;
   readonly capabilities: readonly Capability[];
+  /** Processes cannot be bounded inside: what the host counts of it are its own threads. */
+  readonly cannotCountProcesses?: boolean;
   /** What the guest stands in, where that is not a Linux kernel with namespaces of the sandbox's own. */
   readonly surroundings?: Surroundings;
   probe(): Promise<Probe>;

@@ -4,7 +4,7 @@ import type { Surroundings } from "@caisson/contract";
 import type { Store } from "@caisson/store";
 import { allDrivers } from "../driver/index.ts";
 import { Keeper } from "../keeper/index.ts";
-import { findCgroups } from "../limits/index.ts";
+import { findCgroups, outerLimits } from "../limits/index.ts";
 import { openGuest } from "../link/open.ts";
 import { Pool } from "../pool/pool.ts";
 import { preparedLimits } from "../profiles/index.ts";
@@ -53,12 +53,13 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Engine> 
     drivers,
     build,
     ...options.pool,
-    async prepare(place) {
+    async prepare(place, kind) {
       // In the daemon's own directory, which is local: a thread would take longer than the calls do.
       mkdirSync(dirOf(place), { mode: 0o700 });
       makeLayer(dirOf(place));
       const group = cgroups?.make(place);
-      group?.configure(preparedLimits);
+      const driver = drivers.find(({ name }) => name === kind.driver);
+      group?.configure(outerLimits(driver ?? {}, preparedLimits));
       return { dir: dirOf(place), cgroups: [...(group?.procs ?? [])] };
     },
     // The launch log in the sandbox's directory names its process: the janitor goes by that.

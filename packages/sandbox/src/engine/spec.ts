@@ -14,6 +14,7 @@ import {
   mergeLimits,
   planLimits,
   requestedLimits,
+  withoutCounting,
 } from "../limits/index.ts";
 import {
   isSyscallGroup,
@@ -105,7 +106,9 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
     driver,
     profile,
     limits,
-    limitMechanisms,
+    limitMechanisms: driver.cannotCountProcesses
+      ? withoutCounting(limitMechanisms, requested)
+      : limitMechanisms,
     workspace: fitWorkspace(workspace, driver),
     image,
     toolchains: canShow(driver) ? toolchains : undefined,

@@ -2,7 +2,7 @@ import { CaissonError, SandboxState, WorkspaceMode } from "@caisson/contract";
 import type { Sealed } from "@caisson/contract/link";
 import type { StateChange } from "@caisson/store";
 import type { Launched } from "../driver/driver.ts";
-import { type LimitValues, sameBounds } from "../limits/index.ts";
+import { type LimitValues, outerLimits, sameBounds } from "../limits/index.ts";
 import { preparedLimits } from "../profiles/index.ts";
 import type { Box } from "./box.ts";
 import { cacheMounts } from "./caches.ts";
@@ -57,7 +57,7 @@ export async function startBox(
       box.cgroup = context.cgroups.cgroups.find(taken.id);
       // Those of the pool have the default profile's bounds already.
       if (!sameBounds(plan.limits, preparedLimits))
-        box.cgroup.configure(outsideLimits(plan.limits, launched));
+        box.cgroup.configure(outerLimits(plan.driver, outsideLimits(plan.limits, launched)));
     }
     await refuseSockets(plan.workspace, context.parts.guest);
     // Sent ahead of the seal, and answered in order.

@@ -1,6 +1,6 @@
 export type { Cgroup, Cgroups } from "./cgroup/cgroup.ts";
 export { type FoundCgroups, findCgroups } from "./cgroup/find.ts";
-export { planLimits } from "./plan.ts";
+export { outerLimits, planLimits, withoutCounting } from "./plan.ts";
 export {
   type LimitValues,
   limitNames,

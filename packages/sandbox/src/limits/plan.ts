@@ -36,6 +36,27 @@ function meansOf(key: LimitName, found: FoundCgroups): Means {
   }
 }
 
+/** Threads that a sandbox's own kernel may have on the host; far more than it needs, far less than the host has. */
+const outerPids = 8192;
+
+/** What a sandbox's control group gets where the host cannot count what runs inside. */
+export function outerLimits(driver: { cannotCountProcesses?: boolean }, limits: LimitValues): LimitValues {
+  return driver.cannotCountProcesses ? { ...limits, pids: outerPids } : limits;
+}
+
+/** The same plan for a driver inside which processes cannot be counted. */
+export function withoutCounting(plan: readonly Mechanism[], requested: LimitValues): Mechanism[] {
+  const name = "limit.pids";
+  const detail = "the sandbox's own kernel does not count processes";
+  if (requested.pids !== 0) {
+    throw new CaissonError("NOT_ENFORCEABLE", `${name} cannot be enforced here: ${detail}`, {
+      metadata: { mechanism: name },
+    });
+  }
+  const lacking = create(MechanismSchema, { name, state: MechanismState.NOT_ENFORCED, detail });
+  return plan.map((mechanism) => (mechanism.name === name ? lacking : mechanism));
+}
+
 /**
  * What becomes of each limit here. One that was asked for by name and cannot be enforced is an
  * error; one that is only the profile's is reported.

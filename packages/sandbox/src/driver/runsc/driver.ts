@@ -19,6 +19,7 @@ export class RunscDriver implements Driver {
   readonly tier = Tier.GVISOR;
   readonly capabilities = ["binds"] as const;
   readonly surroundings = Surroundings.GVISOR;
+  readonly cannotCountProcesses = true;
   readonly #options: RunscOptions;
   readonly #tried = new CachedProbe(probeGround);
 

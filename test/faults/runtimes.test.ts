@@ -1,0 +1,113 @@
+// Runtimes that are killed under load, and daemons that are killed above them: told once, in words, and nothing stays.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it } from "node:test";
+import { connect } from "@caisson/client";
+import { accounts, processesWith, startDaemon, type TestDaemon } from "../support/daemon.ts";
+import { canStartDockerd, startDockerd } from "../support/dockerd.ts";
+import { refused } from "../support/errors.ts";
+import { eventually } from "../support/eventually.ts";
+
+/** The process that the keeper started for a sandbox. */
+function outerOf(daemon: TestDaemon, boxId: string): number {
+  const log = readFileSync(join(daemon.home, "sandboxes", boxId, "launch.log"), "utf8");
+  return Number(/launched (\d+)/.exec(log)![1]);
+}
+
+for (const account of accounts()) {
+  describe(`gVisor, as ${account.name}`, { timeout: 200_000 }, () => {
+    it("goes on with its sandboxes when the daemon is killed, and loses no output", async () => {
+      await using daemon = await startDaemon({ account });
+      const { boxId, runId } = await (async () => {
+        await using client = await connect({ socket: daemon.socket });
+        const box = await client.create({ driver: "runsc" });
+        const run = await box.exec(["sh", "-c", "for i in $(seq 40); do echo $i; sleep 0.1; done"]);
+        return { boxId: box.id, runId: run.id };
+      })();
+      await daemon.crash();
+      await daemon.restart();
+      await using client = await connect({ socket: daemon.socket });
+      const box = await client.sandboxes.get(boxId);
+      const result = await box.process(runId).result();
+      const expected = Array.from({ length: 40 }, (_, index) => `${index + 1}\n`).join("");
+      assert.deepEqual([result.stdout.text, result.code], [expected, 0]);
+      await box.delete();
+    });
+
+    it("ends a sandbox whose runsc is killed under load, and every command in it, once", async () => {
+      await using daemon = await startDaemon({ account });
+      await using client = await connect({ socket: daemon.socket });
+      const box = await client.create({ driver: "runsc" });
+      const runs = await Promise.all(
+        [1, 2, 3].map(() => box.exec(["sh", "-c", "while :; do echo load; done"])),
+      );
+      process.kill(outerOf(daemon, box.id), "SIGKILL");
+      for (const run of runs) assert.equal((await run.exit).lost, "guest_lost");
+      const info = await eventually(
+        () => box.refresh(),
+        ({ state }) => state === "ended",
+      );
+      assert.match(info.endReason, /^guest_(died|lost)$/);
+      await eventually(
+        () => processesWith(box.id),
+        (left) => left.length === 0,
+      );
+      assert.equal((await client.run(["echo", "fine"], { spec: { driver: "runsc" } })).stdout.text, "fine\n");
+    });
+  });
+}
+
+describe("Docker", { timeout: 300_000, skip: !canStartDockerd() && "only root can start an engine" }, () => {
+  for (const account of accounts()) {
+    it(`goes on with its sandboxes when the daemon is killed, as ${account.name}`, async () => {
+      await using engine = await startDockerd();
+      await using daemon = await startDaemon({ account, env: engine.env });
+      const { boxId, runId } = await (async () => {
+        await using client = await connect({ socket: daemon.socket });
+        const box = await client.create({ driver: "docker" });
+        const run = await box.exec(["sh", "-c", "for i in $(seq 40); do echo $i; sleep 0.1; done"]);
+        return { boxId: box.id, runId: run.id };
+      })();
+      await daemon.crash();
+      await daemon.restart();
+      await using client = await connect({ socket: daemon.socket });
+      const box = await client.sandboxes.get(boxId);
+      const result = await box.process(runId).result();
+      assert.deepEqual([result.stdout.text.split("\n").length, result.code], [41, 0]);
+      await box.delete();
+      // What an earlier daemon's pool had made is not leaked.
+      await eventually(
+        () => processesWith(".caisson/guest container").length,
+        (left) => left <= 8,
+      );
+    });
+  }
+
+  it("keeps its sandboxes while the engine is dead, says why there are no new ones, and works when it is back", async () => {
+    await using engine = await startDockerd();
+    await using daemon = await startDaemon({
+      env: { ...engine.env, CAISSON_POOL_MAX: "0", CAISSON_POOL_MIN: "0" },
+    });
+    await using client = await connect({ socket: daemon.socket });
+    const box = await client.create({ driver: "docker" });
+    const run = await box.exec(["sh", "-c", "while :; do echo load; sleep 0.01; done"]);
+    await engine.crash();
+    assert.equal((await box.run(["echo", "alive"])).stdout.text, "alive\n");
+    const failed = client.create({ driver: "docker" });
+    await assert.rejects(failed, (error: { code?: string }) =>
+      ["UNAVAILABLE", "NO_DRIVER"].includes(error.code!),
+    );
+    await refused("NO_DRIVER", client.create({ driver: "docker" }));
+    // An engine that does not keep what it finds at its start ends it: the sandbox has one end, with a reason.
+    await engine.start();
+    const info = await eventually(
+      () => box.refresh(),
+      ({ state }) => state === "ended",
+      { within: 60_000 },
+    );
+    assert.match(info.endReason, /^guest_(died|lost)$/);
+    assert.equal((await run.exit).lost, "guest_lost");
+    assert.equal((await client.run(["echo", "fine"], { spec: { driver: "docker" } })).stdout.text, "fine\n");
+  });
+});

@@ -1,0 +1,93 @@
+// A Docker engine of the tests' own: no registry, no bridge, nothing of the machine's engine.
+import { spawn, spawnSync } from "node:child_process";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+
+export interface TestEngine extends AsyncDisposable {
+  socket: string;
+  env: { DOCKER_HOST: string };
+  /** Kills the engine as a crash would; its containers' processes may live on. */
+  crash(): Promise<void>;
+  start(): Promise<void>;
+}
+
+/** Whether this machine and user can have one. */
+export function canStartDockerd(): boolean {
+  return process.getuid!() === 0 && spawnSync("which", ["dockerd"]).status === 0;
+}
+
+export async function startDockerd(options: { liveRestore?: boolean } = {}): Promise<TestEngine> {
+  const dir = mkdtempSync("/tmp/caisson-dockerd-");
+  chmodSync(dir, 0o755);
+  const socket = join(dir, "docker.sock");
+  const config = join(dir, "daemon.json");
+  writeFileSync(config, JSON.stringify({ "live-restore": options.liveRestore ?? false }));
+  const args = [
+    "--config-file",
+    config,
+    "--iptables=false",
+    "--bridge=none",
+    "--data-root",
+    join(dir, "data"),
+    "--exec-root",
+    join(dir, "exec"),
+    "--pidfile",
+    join(dir, "pid"),
+    "-H",
+    `unix://${socket}`,
+  ];
+  let child: ReturnType<typeof spawn>;
+  const start = async () => {
+    child = spawn("dockerd", args, { stdio: "ignore" });
+    const deadline = performance.now() + 60_000;
+    while (!(await answers(socket))) {
+      if (child.exitCode !== null) throw new Error(`dockerd ended with ${child.exitCode}`);
+      if (performance.now() > deadline) throw new Error("dockerd does not answer");
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    // The tests' ordinary user is in no group of the machine's.
+    chmodSync(socket, 0o666);
+  };
+  const ended = () =>
+    new Promise((resolve) =>
+      child.exitCode === null && child.signalCode === null ? child.once("exit", resolve) : resolve(0),
+    );
+  await start();
+  return {
+    socket,
+    env: { DOCKER_HOST: `unix://${socket}` },
+    start,
+    async crash() {
+      child.kill("SIGKILL");
+      await ended();
+    },
+    async [Symbol.asyncDispose]() {
+      child.kill("SIGTERM");
+      await ended();
+      for (const mount of mountsBelow(dir)) spawnSync("umount", ["-l", mount]);
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
+
+function mountsBelow(dir: string): string[] {
+  const { stdout } = spawnSync("findmnt", ["--noheadings", "--output", "TARGET", "--list"], {
+    encoding: "utf8",
+  });
+  return stdout
+    .split("\n")
+    .filter((path) => path.startsWith(`${dir}/`))
+    .reverse();
+}
+
+function answers(socket: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const probe = connect(socket);
+    probe.once("connect", () => {
+      probe.destroy();
+      resolve(true);
+    });
+    probe.once("error", () => resolve(false));
+  });
+}
