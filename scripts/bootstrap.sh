@@ -98,6 +98,8 @@ if [ "${1:-}" = --tests ]; then
   install zsh zsh
   install fish fish
   install chromium chromium
+  install dockerd docker.io
+  install runsc runsc
   if [ "$(uname -m)" = x86_64 ]; then
     install qemu-system-x86_64 qemu-system-x86
     install mkfs.erofs erofs-utils

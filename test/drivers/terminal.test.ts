@@ -15,7 +15,9 @@ async function readUntil(run: Run, text: string): Promise<string> {
   throw new Error(`"${text}" never came: ${seen}`);
 }
 
-await conform(({ box: make }) => {
+await conform(({ box: make, gaps }) => {
+  const fixed = gaps.has("terminal resize") && "gVisor tells nobody that a terminal's size has changed";
+
   let box: Box;
   before(async () => {
     box = await make();
@@ -38,7 +40,7 @@ await conform(({ box: make }) => {
     assert.equal(stdout.text, "24 80\r\nxterm-256color\r\n");
   });
 
-  it("tells the command when its size changes", async () => {
+  it("tells the command when its size changes", { skip: fixed }, async () => {
     const script = "trap 'stty size' WINCH; echo up; while :; do sleep 0.05; done";
     await using run = await box.exec(["sh", "-c", script], { terminal: true, openStdin: true });
     await readUntil(run, "up");

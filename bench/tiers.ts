@@ -1,0 +1,172 @@
+// What each tier takes, beside what the runtime below it takes by itself: `npm run bench:tiers -- --json`.
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Client } from "@caisson/client";
+import { canStartDockerd, startDockerd, type TestEngine } from "../test/support/dockerd.ts";
+import { type BenchDaemon, startDaemon } from "./support/daemon.ts";
+import { interleave, median } from "./support/measure.ts";
+import { progress, Report } from "./support/report.ts";
+
+const rounds = Number(process.env.CAISSON_BENCH_ROUNDS ?? 15);
+const report = new Report();
+
+/** One command in a sandbox of its own, from asking to its result. */
+async function first(client: Client, driver: string): Promise<void> {
+  const { code } = await client.run(["true"], { spec: { driver } });
+  if (code !== 0) throw new Error(`${driver}: true ended with ${code}`);
+}
+
+function succeed(argv: string[], env: Record<string, string> = {}): void {
+  const { status, stderr } = spawnSync(argv[0]!, argv.slice(1), {
+    env: { ...process.env, ...env },
+    encoding: "utf8",
+  });
+  if (status !== 0) throw new Error(`${argv.join(" ")}: ${stderr}`);
+}
+
+/** `runsc run` of `true` on the host's programs, as its users run it. */
+function plainRunsc(): { argv(): string[]; remove(): void } {
+  const dir = mkdtempSync(join(tmpdir(), "caisson-bench-runsc-"));
+  mkdirSync(join(dir, "root/usr"), { recursive: true });
+  for (const name of ["bin", "lib", "lib64", "sbin"]) symlinkSync(`usr/${name}`, join(dir, "root", name));
+  const config = {
+    ociVersion: "1.0.2",
+    process: { user: { uid: 0, gid: 0 }, args: ["/bin/true"], env: [], cwd: "/" },
+    root: { path: "root", readonly: true },
+    mounts: [
+      { destination: "/proc", type: "proc", source: "proc" },
+      { destination: "/usr", type: "bind", source: "/usr", options: ["ro", "rbind"] },
+    ],
+    linux: { namespaces: ["pid", "network", "ipc", "uts", "mount"].map((type) => ({ type })) },
+  };
+  writeFileSync(join(dir, "config.json"), JSON.stringify(config));
+  let count = 0;
+  const rootless = process.getuid!() === 0 ? [] : ["--rootless"];
+  return {
+    argv: () => [
+      "runsc",
+      ...rootless,
+      "--root",
+      join(dir, "state"),
+      "--platform=ptrace",
+      "--network=none",
+      "--ignore-cgroups",
+      "run",
+      "--bundle",
+      dir,
+      `bench${count++}`,
+    ],
+    remove: () => rmSync(dir, { recursive: true, force: true }),
+  };
+}
+
+async function writeAndExec(client: Client, driver: string): Promise<() => Promise<void>> {
+  const box = await client.create({ driver });
+  return async () => {
+    await box.files.write("/tmp/file", "content\n");
+    const { stdout } = await box.run(["cat", "/tmp/file"]);
+    if (stdout.text !== "content\n") throw new Error(`${driver}: ${stdout.text}`);
+  };
+}
+
+async function benchDocker(cold: BenchDaemon, engine: TestEngine): Promise<number> {
+  const image = "caisson-bench";
+  const archive = `tar -C / -c bin lib lib64 usr/bin/true usr/bin/sleep usr/lib/x86_64-linux-gnu/libc.so.6 usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2 usr/lib64 | docker import - ${image}`;
+  succeed(["sh", "-c", archive], engine.env);
+  succeed(
+    ["docker", "run", "-d", "--name", "bench", "--network", "none", image, "/bin/sleep", "1000"],
+    engine.env,
+  );
+  const box = await cold.client.create({ driver: "docker" });
+  const plain = async (...args: string[]) => succeed(["docker", ...args], engine.env);
+  const times = await interleave(
+    {
+      create: () => first(cold.client, "docker"),
+      run: () => plain("run", "--rm", "--network", "none", image, "/bin/true"),
+      warm: () => box.run(["true"]),
+      exec: () => plain("exec", "bench", "/bin/true"),
+    },
+    rounds,
+  );
+  const [create, run, warm, exec] = [
+    median(times.create),
+    median(times.run),
+    median(times.warm),
+    median(times.exec),
+  ];
+  const docker = { unit: "ms", want: "<=" as const };
+  report.add({
+    ...docker,
+    what: "Docker: create to first result, no pool",
+    value: create,
+    versus: "docker run",
+    ratio: create / run,
+    target: 1.1,
+  });
+  report.add({
+    ...docker,
+    what: "Docker: warm exec",
+    value: warm,
+    versus: "docker exec",
+    ratio: warm / exec,
+    target: 0.1,
+  });
+  return exec;
+}
+
+async function benchGvisor(warm: BenchDaemon): Promise<void> {
+  const runsc = plainRunsc();
+  const box = await warm.client.create({ driver: "runsc" });
+  const times = await interleave(
+    {
+      pooled: () => first(warm.client, "runsc"),
+      run: async () => succeed(runsc.argv()),
+      exec: () => box.run(["true"]),
+    },
+    rounds,
+    // Time for the pool to be filled again.
+    { pauseMs: 1500 },
+  );
+  runsc.remove();
+  const [pooled, run, exec] = [median(times.pooled), median(times.run), median(times.exec)];
+  const gvisor = { unit: "ms", versus: "runsc run", want: "<=" as const };
+  report.add({
+    ...gvisor,
+    what: "gVisor: from the pool to first result",
+    value: pooled,
+    ratio: pooled / run,
+    target: 0.2,
+  });
+  report.add({ ...gvisor, what: "gVisor: warm exec", value: exec, ratio: exec / run, target: 0.1 });
+}
+
+if (!canStartDockerd()) {
+  progress("an engine can only be started by root, with docker.io installed");
+  process.exit(1);
+}
+await using engine = await startDockerd();
+const cold = await startDaemon({ ...engine.env, CAISSON_POOL_MIN: "0", CAISSON_POOL_MAX: "0" });
+const warm = await startDaemon({ ...engine.env });
+try {
+  const exec = await benchDocker(cold, engine);
+  await benchGvisor(warm);
+  for (const driver of ["bubblewrap", "docker", "runsc"]) {
+    const times = await interleave({ both: await writeAndExec(cold.client, driver) }, rounds);
+    const value = median(times.both);
+    report.add({
+      what: `${driver}: write a file and exec`,
+      value,
+      unit: "ms",
+      versus: "docker exec",
+      ratio: value / exec,
+      want: "<=",
+      target: 0.5,
+    });
+  }
+} finally {
+  await cold.stop();
+  await warm.stop();
+}
+report.print();
