@@ -23,7 +23,7 @@ export interface Subject {
 
 /** docs/tiers.md says what each of these means for people. */
 const knownGaps: Record<string, string[]> = {
-  runsc: ["landlock", "commands.tree", "limit.pids", "host processes", "memory siblings", "terminal resize"],
+  runsc: ["landlock", "commands.tree", "limit.pids", "host processes", "memory siblings", "terminal signals"],
 };
 
 /** Secrets that a daemon's environment may hold. None of them may be seen inside. */
