@@ -6,7 +6,7 @@ mod door;
 mod identity;
 mod world;
 
-use rustix::process::{getpid, set_child_subreaper};
+use rustix::process::{WaitOptions, getpid, set_child_subreaper, waitpid};
 
 use super::{
     capabilities, descriptors, landlock,
@@ -18,7 +18,10 @@ use super::{
     rlimits, seccomp,
     step::SealError,
 };
-use crate::proto::link::{Seal, Surroundings};
+use crate::{
+    proto::link::{Seal, Surroundings},
+    sys::worker::{Forked, exit_now, fork},
+};
 
 pub use door::make_door;
 
@@ -35,9 +38,9 @@ pub fn seal(plan: &Plan<'_>, keep: &[i32], report: &mut Report) -> Result<(), Se
     keep.extend(oom::prepare());
     descriptors::close(&keep, &plan.seal.workdir)?;
     report.lacks("userns_limit", "gVisor", "gVisor has no such bound; new namespaces are refused by the filter alone");
-    match set_child_subreaper(Some(getpid())) {
-        Ok(()) => report.holds("commands.tree", "subreaper", ""),
-        Err(_) => report.lacks("commands.tree", "gVisor", "a double fork leaves its command's tree, not the sandbox"),
+    match has_subreapers() {
+        true => report.holds("commands.tree", "subreaper", ""),
+        false => report.lacks("commands.tree", "gVisor", "a double fork leaves its command's tree, not the sandbox"),
     }
     rlimits::bound(plan.seal.rlimits.as_ref(), report)?;
     report.retract("limit.pids", "gVisor", "gVisor does not count a user's processes");
@@ -50,4 +53,16 @@ pub fn seal(plan: &Plan<'_>, keep: &[i32], report: &mut Report) -> Result<(), Se
     check::look(plan.seal, &keep, report)?;
     // Last: gVisor then closes this process's own files in /proc to itself.
     privileges::hide(report)
+}
+
+/// Asked in a child: for the first process every gVisor says yes, because it is one by itself.
+fn has_subreapers() -> bool {
+    match fork() {
+        Ok(Forked::Child) => exit_now(i32::from(set_child_subreaper(Some(getpid())).is_err())),
+        Ok(Forked::Parent(pid)) => {
+            let ended = waitpid(Some(pid), WaitOptions::empty());
+            ended.is_ok_and(|ended| ended.is_some_and(|(_, status)| status.exit_status() == Some(0)))
+        }
+        Err(_) => false,
+    }
 }
