@@ -28,6 +28,8 @@ export async function startDaemon(env: Record<string, string> = {}, kept?: strin
     ...(process.env as Record<string, string>),
     CAISSON_HOME: home,
     CAISSON_LISTEN_TCP: "127.0.0.1:0",
+    // Somebody may be editing while it is measured.
+    CAISSON_DAEMON_RENEW: "false",
     ...env,
   };
   const began = performance.now();
