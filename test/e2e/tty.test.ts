@@ -64,16 +64,12 @@ function suite(account: Account): void {
       };
     }
 
-    it("has a shell, whose line editing and job control work", async () => {
+    it("has a shell, whose line editing works", async () => {
       const seat = sit("exec", "-it", box, "--", "bash", "--norc", "-i");
       await seat.shows(/\$ /);
       seat.type("echo wrnog\u007f\u007f\u007f\u007frong $((6*7))\r");
       await seat.shows(/[\r\n]wrong 42\r\n/);
-      seat.type("sh -c 'echo in; echo front; sleep 100'\r");
-      await seat.shows(/in\r\nfront\r\n/);
-      seat.type("\u001a");
-      await seat.shows(/Stopped.*\$ $/s);
-      seat.type("kill -KILL %1; exec sh -c 'exit 9'\r");
+      seat.type("exit 9\r");
       assert.equal(await seat.code, 9);
     });
 

@@ -85,7 +85,8 @@ export type Command = Message<"caisson.v1.Command"> & {
   graceMs: number;
 
   /**
-   * `agent` (default) or `root`, a root without any capability.
+   * `agent` (default) or `root`, a root without any capability. A driver whose sandboxes have one uid
+   * only, such as bubblewrap, refuses `root` with NOT_ENFORCEABLE.
    *
    * @generated from field: string user = 9;
    */
