@@ -51,7 +51,10 @@ lock=$(sha256sum package-lock.json)
 if [ "$(cat .caisson/packages 2>/dev/null)" != "$lock" ] || [ ! -x node_modules/.bin/node ]; then
   install npm npm
   say "installing packages (once) …"
-  npm ci --no-audit --no-fund --loglevel=error >.caisson/npm.log 2>&1 || fail "npm ci failed; its words are in .caisson/npm.log"
+  npm ci --no-audit --no-fund --loglevel=error >.caisson/npm.log 2>&1 || {
+    grep '^npm error' .caisson/npm.log | head -8 >&2
+    fail "npm ci failed; all its words are in .caisson/npm.log"
+  }
   [ -x node_modules/.bin/node ] || fail "npm did not bring Node 24 for $platform" "run: npm install node-$platform@24"
   printf '%s' "$lock" >.caisson/packages
 fi
