@@ -84,7 +84,7 @@ describe("Docker", { timeout: 300_000, skip: !canStartDockerd() && "only root ca
     });
   }
 
-  it("keeps its sandboxes while the engine is dead, says why there are no new ones, and works when it is back", async () => {
+  it("keeps its sandboxes while the engine is dead, ends them, and says why there are no new ones", async () => {
     await using engine = await startDockerd();
     await using daemon = await startDaemon({
       env: { ...engine.env, CAISSON_POOL_MAX: "0", CAISSON_POOL_MIN: "0" },
@@ -99,17 +99,8 @@ describe("Docker", { timeout: 300_000, skip: !canStartDockerd() && "only root ca
       ["UNAVAILABLE", "NO_DRIVER"].includes(error.code!),
     );
     await refused("NO_DRIVER", client.create({ driver: "docker" }));
-    await engine.start();
-    assert.equal((await client.run(["echo", "fine"], { spec: { driver: "docker" } })).stdout.text, "fine\n");
-    // What an engine makes of containers that it finds at its start is its own matter: the sandbox goes on or has ended.
-    const state = async () => {
-      const { state } = await box.refresh();
-      if (state === "ended") return state;
-      const answer = await box.run(["echo", "alive"]).catch(() => undefined);
-      return answer?.stdout.text === "alive\n" ? "answers" : "neither";
-    };
-    await eventually(state, (found) => found !== "neither");
-    await box.delete().catch(() => {});
+    // Without its engine a sandbox is ended by its first process.
+    await box.delete();
     assert.notEqual((await run.exit).lost, "");
     await eventually(
       () => processesWith(box.id),

@@ -1,6 +1,6 @@
 // A Docker engine of the tests' own: no registry, no bridge, nothing of the machine's engine.
 import { spawn, spawnSync } from "node:child_process";
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 
@@ -65,6 +65,9 @@ export async function startDockerd(options: { liveRestore?: boolean } = {}): Pro
     async [Symbol.asyncDispose]() {
       child.kill("SIGTERM");
       await ended();
+      // One that was killed leaves its containerd behind.
+      const containerd = join(dir, "exec/containerd/containerd.pid");
+      if (existsSync(containerd)) spawnSync("kill", ["-9", readFileSync(containerd, "utf8").trim()]);
       for (const mount of mountsBelow(dir)) spawnSync("umount", ["-l", mount]);
       rmSync(dir, { recursive: true, force: true });
     },
