@@ -1,13 +1,15 @@
 // An interactive session as people have one: the launcher on a real terminal, all the way to the command's own.
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { type Account, accounts, startDaemon, type TestDaemon } from "../support/daemon.ts";
 import { eventually } from "../support/eventually.ts";
 import { Launcher } from "../support/launcher.ts";
 
-const onTerminal = join(import.meta.dirname, "../support/on-terminal.py");
+/** Handed over as text: an ordinary user may not be able to read the repository. */
+const onTerminal = readFileSync(join(import.meta.dirname, "../support/on-terminal.py"), "utf8");
 
 for (const account of accounts()) suite(account);
 
@@ -28,7 +30,7 @@ function suite(account: Account): void {
     /** The launcher on a terminal. */
     function sit(...args: string[]) {
       const program = join(account.root, ".caisson/bin/caisson");
-      const child = spawn("python3", [onTerminal, program, ...args], {
+      const child = spawn("python3", ["-c", onTerminal, program, ...args], {
         cwd: "/",
         env: { ...daemon.env, TERM: "xterm" },
         stdio: ["pipe", "pipe", "inherit"],

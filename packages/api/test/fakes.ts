@@ -315,7 +315,7 @@ export function fakeEngine(watched: Watched): Engine {
     network: {
       get: () => ({ network, presetRules: ["r.example"], usage: { connections: 1, sentBytes: 5n } }),
       update: async () => ({ network, presetRules: [], cut: 2 }),
-      decisions: () => ({
+      decisions: async () => ({
         decisions: [
           create(NetworkDecisionSchema, {
             seq: 3n,

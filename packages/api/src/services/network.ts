@@ -15,7 +15,7 @@ export function networkService({ network }: Engine, repeats: Repeats): ServedSer
       );
     },
     async listDecisions({ sandboxId, refusedOnly, pageSize, pageToken }) {
-      return network.decisions({
+      return await network.decisions({
         sandboxId: sandboxId === "" ? "" : checkSandboxId(sandboxId),
         refusedOnly,
         pageSize: checkPageSize(pageSize),

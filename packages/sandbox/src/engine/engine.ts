@@ -197,10 +197,15 @@ export interface EngineNetwork {
     call: CallContext,
   ): Promise<{ network: Network; presetRules: string[]; cut: number }>;
   /** Newest first. */
-  decisions(query: { sandboxId: string; refusedOnly: boolean; pageSize: number; pageToken: string }): {
+  decisions(query: {
+    sandboxId: string;
+    refusedOnly: boolean;
+    pageSize: number;
+    pageToken: string;
+  }): Promise<{
     decisions: NetworkDecision[];
     nextPageToken: string;
-  };
+  }>;
 }
 
 /** What programs inside listen on. Port numbers are checked already. */

@@ -51,8 +51,10 @@ export function engineNetwork(context: EngineContext): EngineNetwork {
         cut: box.outlet?.update() ?? 0,
       };
     },
-    decisions(query) {
+    async decisions(query) {
       const sandboxId = query.sandboxId === "" ? "" : sandboxRecord(context, query.sandboxId).id;
+      // Nobody waited for the latest ones to be written. A disk that takes nothing does not hide the others.
+      await context.commit([]).catch(() => {});
       return listDecisions(context.store, { ...query, sandboxId });
     },
   };
