@@ -67,7 +67,8 @@ await conform(({ box: make, client, driver, daemon, hasOwnKernel }) => {
   });
 
   it("makes one sandbox for one key", async () => {
-    const make = () => client.create({ driver, labels: { t: "once" } }, { idempotencyKey: "create-once" });
+    const make = () =>
+      client.create({ driver, labels: { t: "once" } }, { idempotencyKey: `create-once-${driver}` });
     const [one, two] = await Promise.all([make(), make()]);
     assert.equal(one.id, two.id);
     await one.delete();

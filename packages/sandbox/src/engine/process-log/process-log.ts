@@ -220,7 +220,9 @@ export class ProcessLog implements OutputSink {
     let troubled = false;
     while (this.#stored < this.end && !this.#closed) {
       // Files begin at 0 although the beginning may be kept inline already.
-      const pieces = this.#recent.from(this.inline ? 0 : this.#stored, appendBytes);
+      // No more than fits a file: what is dropped at once stays a small part of what is kept.
+      const most = Math.min(appendBytes, segmentBytes(this.#options));
+      const pieces = this.#recent.from(this.inline ? 0 : this.#stored, most);
       try {
         await this.#segments.append(pieces);
       } catch (error) {

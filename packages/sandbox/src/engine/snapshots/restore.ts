@@ -52,14 +52,17 @@ function isEmpty(value: object | null): boolean {
   return value === null || Object.keys(value).length === 0;
 }
 
-/** Before the project is handed in: its layer as it was. */
+/** Before the project is handed in: its layer as it was, in place of what is there. */
 export async function restoreLayer(
   context: EngineContext,
   snapshot: SnapshotRecord,
   dir: string,
 ): Promise<void> {
   const archive = `${snapshotDir(context, snapshot.id)}/${parts.layer}`;
-  if (existsSync(archive)) await tar(["-xpf", archive, "-C", `${dir}/${layerName}`]);
+  if (!existsSync(archive)) return;
+  const layer = `${dir}/${layerName}`;
+  if (existsSync(`${layer}/upper`)) await context.parts.trees.remove(`${layer}/upper`);
+  await tar(["-xpf", archive, "-C", layer]);
 }
 
 /** Once the sandbox is sealed: its home, and a project that is not mounted. */
@@ -74,7 +77,8 @@ export async function restoreFiles(
   if (existsSync(`${dir}/${parts.project}`)) {
     const { dir: project } = snapshot.sandbox.workspace;
     for await (const batch of files.list(project, false, signal)) {
-      for (const { path } of batch.entries) await files.remove(`${project}/${path}`, true, signal);
+      for (const { path } of batch.entries)
+        await files.remove(`${project}/${Buffer.from(path).toString()}`, true, signal);
     }
     await files.unpack(project, unbounded, createReadStream(`${dir}/${parts.project}`), signal);
   }
