@@ -56,7 +56,7 @@ export async function printTiers(print: Printer, rows: readonly TierRow[]): Prom
       row.usable ? print.paint("green", "yes") : print.paint("yellow", "no"),
       ms(row.createMs),
       ms(row.execMs),
-      row.usable ? row.capabilities.map(print.safe).join(", ") : print.safe(row.reason),
+      row.usable ? row.capabilities.map((word) => print.safe(word)).join(", ") : print.safe(row.reason),
     ]),
   );
   for (const { name, fix, trouble } of rows) {

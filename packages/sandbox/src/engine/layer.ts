@@ -15,7 +15,9 @@ export async function hasChanges(dir: string): Promise<boolean> {
     return (await names.read()) !== null;
   } catch (error) {
     // Whoever worked inside may have taken the permission to read it from its owner; that is a change.
-    if ((error as NodeJS.ErrnoException).code === "EACCES") return true;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "EACCES") return true;
+    if (code === "ENOENT") return false;
     throw error;
   }
 }
