@@ -97,7 +97,7 @@ const stages: Record<string, () => void> = {
     runNode(["packages/*/src/**/*.test.ts", "packages/*/test/**/*.test.ts", "scripts/*.test.ts"], 2),
   e2e: () => runNode(["test/e2e/**/*.test.ts", "test/interop/**/*.test.ts"], 2),
   conformance: () => runNode(["conformance/**/*.test.ts"], 1),
-  drivers: () => runNode(["test/drivers/**/*.test.ts"], 2),
+  drivers: () => runNode(["test/drivers/**/*.test.ts"], 1),
   security: () => runNode(["test/security/**/*.test.ts"], 2),
   faults: () => runNode(["test/faults/**/*.test.ts"], 1),
   docs: () => runNode(["test/docs/**/*.test.ts"], 1),

@@ -40,7 +40,7 @@ describe(`a connection that is cut at random points (seed ${seed})`, { timeout: 
   });
 
   it("loses no event of the log and repeats none", async () => {
-    await using proxy = await cuttingProxy(daemon.socket, { bytes: 6000, random: randomFrom(seed + 1) });
+    await using proxy = await cuttingProxy(daemon.socket, { bytes: 3000, random: randomFrom(seed + 1) });
     await using client = await connect({ socket: proxy.path });
     await using direct = await connect({ socket: daemon.socket });
     const seen: number[] = [];
