@@ -222,7 +222,7 @@ export class ProcessLog implements OutputSink {
       // Files begin at 0 although the beginning may be kept inline already.
       // No more than fits a file: what is dropped at once stays a small part of what is kept.
       const most = Math.min(appendBytes, segmentBytes(this.#options));
-      const pieces = this.#recent.from(this.inline ? 0 : this.#stored, most);
+      const pieces = atMost(this.#recent.from(this.inline ? 0 : this.#stored, most), most);
       try {
         await this.#segments.append(pieces);
       } catch (error) {
@@ -305,6 +305,14 @@ function joined(pieces: Piece[], copy: boolean): Piece[] {
     );
   }
   return result;
+}
+
+/** The same pieces, the last one cut where they would exceed so many bytes. */
+function atMost(pieces: Piece[], bytes: number): Piece[] {
+  const last = pieces.at(-1)!;
+  const excess = endOf(last) - pieces[0]!.from - bytes;
+  if (excess <= 0) return pieces;
+  return [...pieces.slice(0, -1), { ...last, bytes: last.bytes.subarray(0, last.bytes.length - excess) }];
 }
 
 /** Retention works by whole files, so there are always a few. */
