@@ -33,6 +33,7 @@ use failure::{Stop, failure};
 use root::Root;
 
 pub use unpack::clean_member;
+pub use write::leave_hole;
 
 /// The stream went away: the caller gave it up or the link was cut.
 #[derive(Debug)]

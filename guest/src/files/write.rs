@@ -4,10 +4,16 @@
 //! A path that is a link is written where the link leads, inside the sandbox; the link stays. Other hard
 //! links of a replaced file keep the old content.
 
-use std::{os::fd::OwnedFd, sync::Mutex};
+use std::{
+    os::fd::{AsFd, OwnedFd},
+    sync::Mutex,
+};
 
 use rustix::{
-    fs::{AtFlags, Mode, OFlags, RenameFlags, fchmod, fstat, openat, renameat, renameat_with, unlinkat},
+    fs::{
+        AtFlags, Mode, OFlags, RenameFlags, SeekFrom, fchmod, fstat, ftruncate, openat, renameat, renameat_with, seek,
+        unlinkat,
+    },
     io::Errno,
 };
 
@@ -83,6 +89,13 @@ pub fn write_all(file: &OwnedFd, mut bytes: &[u8]) -> Result<(), Errno> {
         }
     }
     Ok(())
+}
+
+/// Goes on behind a hole, which the file has also if nothing follows.
+pub fn leave_hole(file: impl AsFd, bytes: u64) -> Result<(), Errno> {
+    let bytes = i64::try_from(bytes).map_err(|_| Errno::FBIG)?;
+    let end = seek(&file, SeekFrom::Current(bytes))?;
+    ftruncate(file, end)
 }
 
 /// A file under a temporary name that is removed again unless it is put in place.

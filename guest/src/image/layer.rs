@@ -18,7 +18,7 @@ use rustix::{
 use super::Trouble;
 use crate::{
     files::{
-        clean_member,
+        clean_member, leave_hole,
         tar::{
             Kind, Member,
             reader::{Event, Reader},
@@ -70,6 +70,10 @@ impl Layer<'_> {
             Event::Member(member) => self.begin(member),
             Event::Content(bytes) => match &mut self.current {
                 Some((file, _)) => Ok(file.write_all(bytes)?),
+                None => Err("content belongs to no file".into()),
+            },
+            Event::Hole(bytes) => match &self.current {
+                Some((file, _)) => Ok(leave_hole(file, bytes)?),
                 None => Err("content belongs to no file".into()),
             },
             Event::Done => {

@@ -3,6 +3,7 @@
 mod header;
 pub mod pax;
 pub mod reader;
+mod sparse;
 pub mod writer;
 
 pub const BLOCK_BYTES: usize = 512;
@@ -25,6 +26,7 @@ pub struct Member {
     pub path: Vec<u8>,
     pub target: Vec<u8>,
     pub mode: u32,
+    /// Of a file: its own, holes included.
     pub size: u64,
     /// Whole seconds.
     pub modified: i64,

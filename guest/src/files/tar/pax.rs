@@ -1,5 +1,7 @@
 //! Extended headers: lines of `LENGTH KEY=VALUE\n` before the member they speak of.
 
+use super::sparse::Map;
+
 /// What a member's own header cannot say.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Extra {
@@ -7,6 +9,64 @@ pub struct Extra {
     pub target: Option<Vec<u8>>,
     pub size: Option<u64>,
     pub modified: Option<i64>,
+    pub sparse: Option<Sparse>,
+}
+
+/// What is said of a member with holes.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Sparse {
+    /// The form's number; forms before 1.0 have none.
+    form: (u64, u64),
+    name: Option<Vec<u8>>,
+    size: Option<u64>,
+    offset: Option<u64>,
+    /// Offsets and lengths, as they were said.
+    pieces: Vec<(u64, u64)>,
+    list: Option<Vec<u8>>,
+}
+
+impl Sparse {
+    /// The file's own name, where the header has another one.
+    pub fn take_name(&mut self) -> Option<Vec<u8>> {
+        self.name.take()
+    }
+
+    /// The map, and whether it is still to come: before the data.
+    pub fn map(&self) -> Result<(Map, bool), &'static str> {
+        let mut map = Map::new(self.size.ok_or("a sparse member has no size")?);
+        for (offset, length) in &self.pieces {
+            map.push(*offset, *length)?;
+        }
+        if let Some(list) = &self.list {
+            map.push_list(list)?;
+        }
+        let is_to_come = match self.form {
+            (0, _) => false,
+            (1, 0) if self.pieces.is_empty() && self.list.is_none() => true,
+            _ => return Err("a member is sparse in a form that is not known"),
+        };
+        Ok((map, is_to_come))
+    }
+
+    fn take(&mut self, key: &[u8], value: &[u8]) -> Result<(), &'static str> {
+        let number = || decimal(value).ok_or("a sparse member's map is malformed");
+        match key {
+            b"major" => self.form.0 = number()?,
+            b"minor" => self.form.1 = number()?,
+            b"name" => self.name = Some(value.to_vec()),
+            b"size" | b"realsize" => self.size = Some(number()?),
+            b"offset" => self.offset = Some(number()?),
+            b"numbytes" => {
+                let offset = self.offset.take().ok_or("a sparse member's map is malformed")?;
+                self.pieces.push((offset, number()?));
+            }
+            b"map" => self.list = Some(value.to_vec()),
+            // The count of pieces, which the pieces say themselves.
+            b"numblocks" => {}
+            _ => return Err("a member is sparse in a form that is not known"),
+        }
+        Ok(())
+    }
 }
 
 impl Extra {
@@ -32,9 +92,12 @@ impl Extra {
             b"linkpath" => self.target = Some(value.to_vec()),
             b"size" => self.size = Some(decimal(value).ok_or("a member's size is not a number")?),
             b"mtime" => self.modified = Some(seconds(value).ok_or("a member's time is not a number")?),
-            _ if key.starts_with(b"GNU.sparse.") => return Err("a member is sparse"),
             // Owners, access times, attributes: never set from an archive.
-            _ => {}
+            _ => {
+                if let Some(key) = key.strip_prefix(b"GNU.sparse.") {
+                    self.sparse.get_or_insert_default().take(key, value)?;
+                }
+            }
         }
         Ok(())
     }
@@ -52,7 +115,7 @@ pub fn put(out: &mut Vec<u8>, key: &str, value: &[u8]) {
     out.push(b'\n');
 }
 
-fn decimal(digits: &[u8]) -> Option<u64> {
+pub fn decimal(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
     }
@@ -92,7 +155,9 @@ mod tests {
         {
             assert!(Extra::default().parse(bad.as_bytes()).is_err(), "{bad:?}");
         }
-        assert!(Extra::default().parse(b"22 GNU.sparse.major=1\n").is_err());
+        for bad in ["25 GNU.sparse.numbytes=1\n", "22 GNU.sparse.major=x\n", "21 GNU.sparse.else=1\n"] {
+            assert!(Extra::default().parse(bad.as_bytes()).is_err(), "{bad:?}");
+        }
         let mut extra = Extra::default();
         extra.parse(b"20 mtime=-12.345678\n").unwrap();
         assert_eq!(extra.modified, Some(-12));

@@ -4,6 +4,7 @@ use super::{
     BLOCK_BYTES, Kind, Member,
     header::{self, Block},
     pax::Extra,
+    sparse::{self, Map, Next, Walk},
 };
 
 /// What a name, or all that an extended header says about one member, may take.
@@ -14,6 +15,8 @@ const MAX_EXTRA_BYTES: u64 = 64 * 1024;
 pub enum Event<'a> {
     Member(Member),
     Content(&'a [u8]),
+    /// The file goes on behind a hole of so many bytes.
+    Hole(u64),
     /// The content of the last member is complete.
     Done,
 }
@@ -38,6 +41,21 @@ enum State {
     Content {
         left: u64,
         padding: usize,
+        /// Of a file with holes: where its content belongs.
+        walk: Option<Walk>,
+    },
+    /// Blocks of a map of holes, which end the header.
+    MapBlocks {
+        member: Member,
+        map: Map,
+        stored: u64,
+    },
+    /// A map of holes before the content.
+    MapLines {
+        member: Member,
+        bytes: Vec<u8>,
+        /// Of the member, the map included.
+        stored: u64,
     },
     /// Content that speaks of another member.
     Speaking {
@@ -67,21 +85,37 @@ impl Reader {
     ) -> Result<(), E> {
         while !bytes.is_empty() {
             match &mut self.state {
-                State::Header => {
+                State::Header | State::MapBlocks { .. } | State::MapLines { .. } => {
                     let taken = bytes.len().min(BLOCK_BYTES - self.block.len());
                     self.block.extend_from_slice(&bytes[..taken]);
                     bytes = &bytes[taken..];
                     if let Ok(block) = Block::try_from(self.block.as_slice()) {
                         self.block.clear();
-                        self.header(&block, tell)?;
+                        match std::mem::take(&mut self.state) {
+                            State::MapBlocks { member, map, stored } => {
+                                self.map_block(&block, sparse::IN_BLOCK, member, map, stored, tell)?
+                            }
+                            State::MapLines { member, bytes, stored } => {
+                                self.map_lines(&block, member, bytes, stored, tell)?
+                            }
+                            _ => self.header(&block, tell)?,
+                        }
                     }
                 }
-                State::Content { left, padding } => {
-                    let taken = bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                State::Content { left, padding, walk } => {
+                    let mut taken = bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                    if let Some(walk) = walk {
+                        let room = pass_holes(walk, tell)?;
+                        taken = taken.min(usize::try_from(room).unwrap_or(usize::MAX));
+                        walk.advance(taken as u64);
+                    }
                     tell(Event::Content(&bytes[..taken]))?;
                     *left -= taken as u64;
                     bytes = &bytes[taken..];
                     if *left == 0 {
+                        if let Some(walk) = walk {
+                            pass_holes(walk, tell)?;
+                        }
                         self.state = after(*padding);
                         tell(Event::Done)?;
                     }
@@ -141,21 +175,102 @@ impl Reader {
             }
             _ => self.extra.size.unwrap_or(size),
         };
-        let member = self.member(block, size)?;
-        self.state = if member.size == 0 {
-            State::Header
-        } else {
-            State::Content { left: member.size, padding: padding(member.size) }
-        };
-        let is_empty = member.size == 0;
+        let mut sparse = self.extra.sparse.take();
+        let mut member = self.member(block, size)?;
+        if let Some(sparse) = &mut sparse {
+            if !matches!(block[header::TYPE], b'0' | 0) {
+                return Err("a member that is no plain file is sparse".into());
+            }
+            member.path = sparse.take_name().unwrap_or(member.path);
+            let (map, is_to_come) = sparse.map()?;
+            member.size = map.size;
+            if !is_to_come {
+                return self.begin_sparse(member, map, size, tell);
+            }
+            self.state = State::MapLines { member, bytes: Vec::new(), stored: size };
+            return Ok(());
+        }
+        if block[header::TYPE] == b'S' {
+            if &block[header::MAGIC] != header::GNU {
+                return Err("a member is sparse in a form that is not known".into());
+            }
+            let real = header::number(&block[sparse::REAL_SIZE]).ok_or("a sparse member has no size")?;
+            member.size = real;
+            return self.map_block(block, sparse::IN_HEADER, member, Map::new(real), size, tell);
+        }
+        self.begin(member, size, None, tell)
+    }
+
+    /// The member is known; `stored` bytes of content follow.
+    fn begin<E: From<&'static str>>(
+        &mut self,
+        member: Member,
+        stored: u64,
+        mut walk: Option<Walk>,
+        tell: &mut dyn FnMut(Event<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
         tell(Event::Member(member))?;
-        if is_empty { tell(Event::Done) } else { Ok(()) }
+        if stored > 0 {
+            self.state = State::Content { left: stored, padding: padding(stored), walk };
+            return Ok(());
+        }
+        self.state = State::Header;
+        if let Some(walk) = &mut walk {
+            pass_holes(walk, tell)?;
+        }
+        tell(Event::Done)
+    }
+
+    fn begin_sparse<E: From<&'static str>>(
+        &mut self,
+        member: Member,
+        map: Map,
+        stored: u64,
+        tell: &mut dyn FnMut(Event<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        map.check(stored)?;
+        self.begin(member, stored, Some(Walk::new(map)), tell)
+    }
+
+    /// A block with entries of a map: the header's own, or one that follows.
+    fn map_block<E: From<&'static str>>(
+        &mut self,
+        block: &Block,
+        entries: sparse::Entries,
+        member: Member,
+        mut map: Map,
+        stored: u64,
+        tell: &mut dyn FnMut(Event<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if map.push_entries(block, entries)? {
+            self.state = State::MapBlocks { member, map, stored };
+            return Ok(());
+        }
+        self.begin_sparse(member, map, stored, tell)
+    }
+
+    fn map_lines<E: From<&'static str>>(
+        &mut self,
+        block: &Block,
+        member: Member,
+        mut bytes: Vec<u8>,
+        stored: u64,
+        tell: &mut dyn FnMut(Event<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        bytes.extend_from_slice(block);
+        let left = stored.checked_sub(bytes.len() as u64).ok_or("a sparse member's map is malformed")?;
+        let mut map = Map::new(member.size);
+        if map.push_lines(&bytes)?.is_some() {
+            return self.begin_sparse(member, map, left, tell);
+        }
+        self.state = State::MapLines { member, bytes, stored };
+        Ok(())
     }
 
     fn member(&mut self, block: &Block, size: u64) -> Result<Member, &'static str> {
         let extra = std::mem::take(&mut self.extra);
         let kind = match block[header::TYPE] {
-            b'0' | 0 => Kind::File,
+            b'0' | b'S' | 0 => Kind::File,
             b'5' => Kind::Directory,
             b'2' => Kind::Symlink,
             b'1' => Kind::HardLink,
@@ -187,7 +302,8 @@ impl Reader {
                 let mut global = Extra { modified: self.modified, ..Default::default() };
                 global.parse(said)?;
                 self.modified = global.modified;
-                if global.path.is_some() || global.target.is_some() || global.size.is_some() {
+                if global.path.is_some() || global.target.is_some() || global.size.is_some() || global.sparse.is_some()
+                {
                     return Err("a global header names files");
                 }
                 Ok(())
@@ -224,6 +340,17 @@ fn name(block: &Block) -> Vec<u8> {
         return name.to_vec();
     }
     [prefix, b"/", name].concat()
+}
+
+/// Tells of holes up to the next data, and how much of that there is without one.
+fn pass_holes<E>(walk: &mut Walk, tell: &mut dyn FnMut(Event<'_>) -> Result<(), E>) -> Result<u64, E> {
+    loop {
+        match walk.next() {
+            Some(Next::Hole(bytes)) => tell(Event::Hole(bytes))?,
+            Some(Next::Data(bytes)) => return Ok(bytes),
+            None => return Ok(0),
+        }
+    }
 }
 
 fn padding(size: u64) -> usize {

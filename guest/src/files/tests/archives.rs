@@ -47,7 +47,7 @@ fn archive(members: &[(Member, &[u8])]) -> Vec<u8> {
 }
 
 /// Changes a header after the fact and mends its checksum.
-fn forge(archive: &mut [u8], at: usize, bytes: &[u8]) {
+pub fn forge(archive: &mut [u8], at: usize, bytes: &[u8]) {
     archive[at..at + bytes.len()].copy_from_slice(bytes);
     archive[148..156].fill(b' ');
     let sum: u32 = archive[..512].iter().map(|byte| u32::from(*byte)).sum();

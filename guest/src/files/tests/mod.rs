@@ -5,6 +5,7 @@ mod changing;
 mod hostile;
 mod races;
 mod reading;
+mod sparse;
 mod watching;
 mod writing;
 

@@ -22,7 +22,7 @@ use crate::{
         root::{DIRECTORY, LOOK, Root},
         tar::{Kind, Member, reader::Event},
         temporary,
-        write::write_all,
+        write::{leave_hole, write_all},
     },
     proto::link::{Failure, UnpackCall},
 };
@@ -85,6 +85,10 @@ impl<'a> Stage<'a> {
             Event::Member(member) => self.begin(member),
             Event::Content(bytes) => match &self.current {
                 Some((file, _)) => Ok(write_all(file, bytes).at(ARCHIVE)?),
+                None => Err("content belongs to no file".into()),
+            },
+            Event::Hole(bytes) => match &self.current {
+                Some((file, _)) => Ok(leave_hole(file, bytes).at(ARCHIVE)?),
                 None => Err("content belongs to no file".into()),
             },
             Event::Done => {
