@@ -7,31 +7,42 @@ export interface Part {
   size: number;
 }
 
+/** What stands before a member, about it. */
+interface Said {
+  path?: string;
+  size?: number;
+}
+
 const block = 512;
 const maxMembers = 10_000;
 const maxExtra = 64 * 1024;
+/** Members are read where they are. Files in a layer may have holes; the guest unpacks those. */
+const sparse = "a member of it has holes; pack it without --sparse";
 
 /** Files by name; a link counts as the file that it leads to. */
 export async function indexArchive(file: FileHandle): Promise<Map<string, Part>> {
   const parts = new Map<string, Part>();
   const links = new Map<string, string>();
   const { size: end } = await file.stat();
-  let longName: string | undefined;
+  let said: Said = {};
   let members = 0;
   for (let at = 0; at + block <= end; ) {
     const header = await readAt(file, at, block);
     at += block;
     if (header.every((byte) => byte === 0)) break;
     if (++members > maxMembers) throw wrong("it has too many members");
-    const { name, kind, size, target } = readHeader(header);
+    const { name, kind, size: ownSize, target } = readHeader(header);
+    const isExtra = kind === "x" || kind === "L";
+    const size = isExtra ? ownSize : (said.size ?? ownSize);
     if (at + size > end) throw wrong("it is cut off");
-    if (kind === "x" || kind === "L") {
+    if (isExtra) {
       if (size > maxExtra) throw wrong("a member's name is too long");
       const extra = await readAt(file, at, size);
-      longName = kind === "L" ? textOf(extra) : (paxPath(extra) ?? longName);
+      said = kind === "L" ? { ...said, path: textOf(extra) } : { ...said, ...readExtended(extra) };
     } else {
-      const path = clean(longName ?? name);
-      longName = undefined;
+      const path = clean(said.path ?? name);
+      said = {};
+      if (kind === "S") throw wrong(sparse);
       if (kind === "0" || kind === "\0") parts.set(path, { offset: at, size });
       else if (kind === "1") links.set(path, clean(target));
       else if (kind === "2") links.set(path, resolve(path, target));
@@ -74,17 +85,23 @@ function textOf(field: Buffer): string {
   return field.toString("utf8", 0, end < 0 ? field.length : end);
 }
 
-function paxPath(lines: Buffer): string | undefined {
+function readExtended(lines: Buffer): Said {
+  const said: Said = {};
   for (let at = 0; at < lines.length; ) {
     const space = lines.indexOf(0x20, at);
     const length = space < 0 ? Number.NaN : Number(lines.toString("latin1", at, space));
     if (!Number.isInteger(length) || length <= space - at || at + length > lines.length)
       throw wrong("an extended header is malformed");
     const line = lines.toString("utf8", space + 1, at + length - 1);
-    if (line.startsWith("path=")) return line.slice(5);
+    if (line.startsWith("path=")) said.path = line.slice(5);
+    if (line.startsWith("GNU.sparse.")) throw wrong(sparse);
+    if (line.startsWith("size=")) {
+      said.size = /^size=\d{1,15}$/.test(line) ? Number(line.slice(5)) : Number.NaN;
+      if (Number.isNaN(said.size)) throw wrong("an extended header is malformed");
+    }
     at += length;
   }
-  return undefined;
+  return said;
 }
 
 function clean(path: string): string {
