@@ -9,7 +9,10 @@ export interface TestEngine extends AsyncDisposable {
   env: { DOCKER_HOST: string };
   /** Kills the engine as a crash would; its containers' processes may live on. */
   crash(): Promise<void>;
-  start(): Promise<void>;
+  /** Stops it in order, and with it its containers. */
+  stop(): Promise<void>;
+  /** Starts it again, on the same data. */
+  start(options?: EngineOptions): Promise<void>;
 }
 
 /** Whether this machine and user can have one. */
@@ -17,12 +20,16 @@ export function canStartDockerd(): boolean {
   return process.getuid!() === 0 && spawnSync("which", ["dockerd"]).status === 0;
 }
 
-export async function startDockerd(options: { liveRestore?: boolean } = {}): Promise<TestEngine> {
+export interface EngineOptions {
+  /** Containers live on while the engine is away. Default: no. */
+  liveRestore?: boolean;
+}
+
+export async function startDockerd(options: EngineOptions = {}): Promise<TestEngine> {
   const dir = mkdtempSync("/tmp/caisson-dockerd-");
   chmodSync(dir, 0o755);
   const socket = join(dir, "docker.sock");
   const config = join(dir, "daemon.json");
-  writeFileSync(config, JSON.stringify({ "live-restore": options.liveRestore ?? false }));
   const args = [
     "--config-file",
     config,
@@ -38,7 +45,8 @@ export async function startDockerd(options: { liveRestore?: boolean } = {}): Pro
     `unix://${socket}`,
   ];
   let child: ReturnType<typeof spawn>;
-  const start = async () => {
+  const start = async (how: EngineOptions = options) => {
+    writeFileSync(config, JSON.stringify({ "live-restore": how.liveRestore ?? false }));
     child = spawn("dockerd", args, { stdio: "ignore" });
     const deadline = performance.now() + 60_000;
     while (!(await answers(socket))) {
@@ -60,6 +68,13 @@ export async function startDockerd(options: { liveRestore?: boolean } = {}): Pro
     start,
     async crash() {
       child.kill("SIGKILL");
+      await ended();
+      // Its containerd dies with it. Where nobody waits for orphans it stays a zombie, and the next engine, going by
+      // this file, would take it for alive.
+      rmSync(join(dir, "exec/containerd/containerd.pid"), { force: true });
+    },
+    async stop() {
+      child.kill("SIGTERM");
       await ended();
     },
     async [Symbol.asyncDispose]() {

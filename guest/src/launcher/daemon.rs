@@ -145,7 +145,8 @@ fn cannot_start(error: &io::Error) -> Trouble {
 
 /// The daemon outlives this call, so it gets what is the user's and nothing of the moment.
 fn goes_to_the_daemon(name: &str) -> bool {
-    matches!(name, "PATH" | "HOME" | "USER" | "LANG" | "TZ" | "TMPDIR")
+    matches!(name, "PATH" | "HOME" | "USER" | "LANG" | "TZ" | "TMPDIR" | "CONTAINER_HOST")
+        || matches!(name, "DOCKER_HOST" | "DOCKER_CONTEXT" | "DOCKER_CONFIG")
         || ["XDG_", "CAISSON_", "OTEL_"].iter().any(|prefix| name.starts_with(prefix))
 }
 
@@ -205,10 +206,20 @@ mod tests {
 
     #[test]
     fn the_daemon_gets_the_user_s_environment_and_nothing_of_the_call() {
-        for name in ["PATH", "HOME", "XDG_DATA_HOME", "CAISSON_ROOT", "OTEL_EXPORTER_OTLP_ENDPOINT", "TZ"] {
+        for name in
+            ["PATH", "HOME", "XDG_DATA_HOME", "CAISSON_ROOT", "OTEL_EXPORTER_OTLP_ENDPOINT", "TZ", "DOCKER_HOST"]
+        {
             assert!(goes_to_the_daemon(name), "{name}");
         }
-        for name in ["AWS_SECRET_ACCESS_KEY", "LD_PRELOAD", "NODE_OPTIONS", "SSH_AUTH_SOCK", "PATHS", "XDG"] {
+        for name in [
+            "AWS_SECRET_ACCESS_KEY",
+            "LD_PRELOAD",
+            "NODE_OPTIONS",
+            "SSH_AUTH_SOCK",
+            "PATHS",
+            "XDG",
+            "DOCKER_AUTH_CONFIG",
+        ] {
             assert!(!goes_to_the_daemon(name), "{name}");
         }
     }

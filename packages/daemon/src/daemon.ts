@@ -106,6 +106,7 @@ export async function startDaemon(renew: () => void = () => {}): Promise<Daemon>
     ownPorts: () => listening.map((url) => Number(new URL(url).port)),
     surroundings: { path: process.env.PATH ?? "", home: process.env.HOME ?? homedir() },
     pool: { min: config.number("pool.min"), max: config.number("pool.max") },
+    dockerHost: config.text("docker.host"),
     microvm: {
       store: config.text("microvm.store"),
       memoryBytes: config.number("microvm.memory_mb") * 1024 * 1024,

@@ -75,6 +75,12 @@ export const settings = {
     range: [0, 256],
     about: "Sandboxes kept warm at most; 0 switches the pool off.",
   },
+  "docker.host": {
+    kind: "text",
+    default: "",
+    about:
+      "The Docker engine's Unix socket, as `unix:///run/user/1000/docker.sock`; empty: DOCKER_HOST, the Docker context, or a usual place.",
+  },
   "microvm.memory_mb": {
     kind: "number",
     default: 1024,

@@ -61,6 +61,8 @@ export interface LaunchRecord {
   socket: string;
   /** The engine's id of it, where it is a container of an engine. */
   container?: string;
+  /** The engine's socket. */
+  engine?: string;
 }
 
 /** A started sandbox, sealed or not. */

@@ -6,6 +6,7 @@ import { QemuDriver } from "./qemu/driver.ts";
 import { RunscDriver } from "./runsc/driver.ts";
 
 export { chooseDriver, type DriverWish } from "./choose.ts";
+export { engineSocket } from "./docker/socket.ts";
 export type {
   Attachment,
   Capability,
@@ -23,6 +24,8 @@ export interface DriverOptions {
   guest: string;
   /** The data directory. */
   home: string;
+  /** Where a Docker engine is asked; throws with a clear word. */
+  engineSocket(): string;
   microvm: MicrovmOptions;
 }
 
@@ -37,10 +40,10 @@ export interface MicrovmOptions {
 
 /** Every driver there is, the fastest of each tier first. */
 export function allDrivers(options: DriverOptions): Driver[] {
-  const { keeper, guest, home, microvm } = options;
+  const { keeper, guest, home, engineSocket, microvm } = options;
   return [
     new BubblewrapDriver({ keeper, guest }),
-    new DockerDriver({ keeper, guest, home }),
+    new DockerDriver({ keeper, guest, home, engineSocket }),
     new RunscDriver({ keeper, guest }),
     new QemuDriver({ keeper, guest, ...microvm }),
   ];

@@ -69,6 +69,7 @@ export class EngineContext {
       store: parts.store,
       commit: (events, changes) => this.commit(events, changes),
       removeTree: (path) => parts.trees.remove(path),
+      ...(parts.engineSocket ? { engineSocket: () => parts.engineSocket!() } : {}),
       inUse: () => [...this.boxes.values()].flatMap((box) => box.record.imageId ?? []),
     });
     this.admission = new Admission(this.settings.admission);

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { mkdirSync, realpathSync } from "node:fs";
 import type { Surroundings } from "@caisson/contract";
 import type { Store } from "@caisson/store";
-import { allDrivers } from "../driver/index.ts";
+import { allDrivers, engineSocket as findEngine } from "../driver/index.ts";
 import { Keeper } from "../keeper/index.ts";
 import { findCgroups, outerLimits } from "../limits/index.ts";
 import { openGuest } from "../link/open.ts";
@@ -28,6 +28,8 @@ export interface SandboxesOptions {
   surroundings?: Surroundings;
   /** Sandboxes kept warm at least and at most. */
   pool?: { min: number; max: number };
+  /** The Docker engine's Unix socket; empty: the environment's, the Docker context's, or a usual place. */
+  dockerHost?: string;
   /** Where microVMs' images and templates are (default: in the data directory), and how much memory each has. */
   microvm?: { store?: string; memoryBytes?: number };
   log?: Log;
@@ -44,7 +46,8 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Engine> 
     ...(options.microvm?.memoryBytes ? { memoryBytes: options.microvm.memoryBytes } : {}),
     progress: (words: string) => log("info", words),
   };
-  const drivers = allDrivers({ keeper, guest, home, microvm });
+  const engineSocket = () => findEngine({ host: options.dockerHost ?? "", env: process.env });
+  const drivers = allDrivers({ keeper, guest, home, engineSocket, microvm });
   // Daemons of several data directories keep out of each other's groups.
   const found = findCgroups(hash("sha256", home).slice(0, 12));
   const { cgroups } = found;
@@ -77,6 +80,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Engine> 
     drivers,
     pool,
     cgroups: found,
+    engineSocket,
     openGuest: (launched, sinks) => openGuest(() => launched.connect(), { sinks, ended: launched.ended }),
     trees: {
       remove: async (path) => Number(await keeper.removeTree(path)),

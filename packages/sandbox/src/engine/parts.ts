@@ -94,6 +94,8 @@ export interface EngineParts {
   /** Opens the link to a sandbox that an earlier daemon started. */
   openGuest(launched: Launched, sinks: Iterable<readonly [stream: number, sink: OutputSink]>): Promise<Guest>;
   trees: Trees;
+  /** Where a Docker engine is asked for images; throws with a clear word. Default: there is none. */
+  engineSocket?(): string;
   /** Completes what a caller asks for by the configuration and holds it to the machine's policy. */
   complete?: CompleteSpec;
   /** The PATH and home directory of callers that bring none. Default: they have no toolchains. */

@@ -2,18 +2,11 @@
 import { type IncomingMessage, request } from "node:http";
 import { CaissonError } from "@caisson/contract";
 
-const defaultSocket = "/var/run/docker.sock";
 const answerWithinMs = 30_000;
 
 /** The archive that `docker save NAME` would write. */
-export async function* dockerArchive(name: string): AsyncGenerator<Buffer> {
-  const host = process.env.DOCKER_HOST ?? `unix://${defaultSocket}`;
-  if (!host.startsWith("unix://"))
-    throw new CaissonError(
-      "INVALID_INPUT",
-      "images come from an engine on a Unix socket; DOCKER_HOST names another",
-    );
-  const response = await ask(host.slice("unix://".length), `/images/${encodeURIComponent(name)}/get`);
+export async function* dockerArchive(socket: string, name: string): AsyncGenerator<Buffer> {
+  const response = await ask(socket, `/images/${encodeURIComponent(name)}/get`);
   if (response.statusCode === 404) {
     response.resume();
     throw new CaissonError("IMAGE_NOT_FOUND", `the Docker engine has no image ${name}`);

@@ -15,6 +15,8 @@ export interface Importing {
   /** The guest binary, which unpacks. */
   guest: string;
   places: ImagePlaces;
+  /** Where a Docker engine is asked; throws with a clear word. */
+  engineSocket(): string;
   /** Layers that are there already, by digest. */
   known(digest: string): LayerRecord | undefined;
   progress(step: string, layersDone: number, layers: number, bytes: number): void;
@@ -57,7 +59,9 @@ export function checkName(name: string): string {
 async function openBlobs(importing: Importing, source: ImageSource): Promise<Blobs> {
   if ("docker" in source) {
     const { dockerArchive } = await import("./docker.ts");
-    return blobsOfArchive(await fetchToFile(importing, dockerArchive(source.docker), "fetching"));
+    return blobsOfArchive(
+      await fetchToFile(importing, dockerArchive(importing.engineSocket(), source.docker), "fetching"),
+    );
   }
   if (!source.path.startsWith("/")) throw new CaissonError("INVALID_INPUT", "`path` must be absolute");
   const stats = await stat(source.path).catch(() => {

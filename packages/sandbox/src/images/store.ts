@@ -12,8 +12,14 @@ export interface ImageStoreOptions {
   store: Store;
   commit(events: NewEvent[], changes: StateChange[]): Promise<unknown>;
   removeTree(path: string): Promise<number>;
+  /** Where a Docker engine is asked; throws with a clear word. */
+  engineSocket?(): string;
   /** Ids of images that living sandboxes were made from. */
   inUse(): Iterable<string>;
+}
+
+function noEngine(): never {
+  throw new CaissonError("UNAVAILABLE", "there is no Docker engine to ask");
 }
 
 export type Progress = (step: string, layersDone: number, layers: number, bytes: number) => void;
@@ -60,7 +66,7 @@ export class ImageStore {
   import(source: ImageSource, name: string, actor: string, progress: Progress): Promise<ImageRecord> {
     return this.#inTurn(async () => {
       const { importImage } = await import("./import.ts");
-      const { guest, commit } = this.#options;
+      const { guest, commit, engineSocket = noEngine } = this.#options;
       await this.#places.prepare();
       const layers = new Map(
         this.list().flatMap((record) => record.layers.map((layer) => [layer.digest, layer])),
@@ -69,7 +75,11 @@ export class ImageStore {
       const known = (digest: string): LayerRecord | undefined =>
         present.has(digest) ? layers.get(digest) : undefined;
       try {
-        const record = await importImage({ guest, places: this.#places, known, progress }, source, name);
+        const record = await importImage(
+          { guest, places: this.#places, engineSocket, known, progress },
+          source,
+          name,
+        );
         const data = { name: record.name, id: record.id, layers: record.layers.length };
         await commit(
           [{ type: "image.imported", actor, data }],

@@ -29,27 +29,32 @@ export interface Answer {
 /** One engine, by its socket. Connections are made for each call: an engine that was restarted is simply met again. */
 export class Engine {
   readonly socket: string;
-  readonly #prefix: string;
+  #version: Promise<string> | undefined;
 
-  private constructor(socket: string, version: string) {
+  constructor(socket: string) {
     this.socket = socket;
-    this.#prefix = `/v${version}`;
-  }
-
-  /** Asks for the version and agrees on one. */
-  static async connect(socket: string): Promise<Engine> {
-    const { body } = await send(socket, { method: "GET", path: "/version", timeoutMs: 5000 });
-    const { ApiVersion, MinAPIVersion } = body as { ApiVersion?: unknown; MinAPIVersion?: unknown };
-    const [newest, least] = [parse(ApiVersion), parse(MinAPIVersion ?? "1.12")];
-    const agreed = isBelow(newest, newestVersion) ? newest : newestVersion;
-    if (isBelow(agreed, oldestVersion) || isBelow(agreed, least))
-      throw new CaissonError("UNAVAILABLE", `the engine speaks API ${String(ApiVersion)}, not 1.40 or newer`);
-    return new Engine(socket, agreed.join("."));
   }
 
   async call(call: EngineCall): Promise<Answer> {
-    return send(this.socket, { ...call, path: this.#prefix + call.path });
+    this.#version ??= agreeOnVersion(this.socket);
+    try {
+      return await send(this.socket, { ...call, path: `/v${await this.#version}${call.path}` });
+    } catch (error) {
+      // The one that answers next may be another.
+      if (error instanceof CaissonError && error.code === "UNAVAILABLE") this.#version = undefined;
+      throw error;
+    }
   }
+}
+
+async function agreeOnVersion(socket: string): Promise<string> {
+  const { body } = await send(socket, { method: "GET", path: "/version", timeoutMs: 5000 });
+  const { ApiVersion, MinAPIVersion } = (body ?? {}) as { ApiVersion?: unknown; MinAPIVersion?: unknown };
+  const [newest, least] = [parse(ApiVersion), parse(MinAPIVersion ?? "1.12")];
+  const agreed = isBelow(newest, newestVersion) ? newest : newestVersion;
+  if (isBelow(agreed, oldestVersion) || isBelow(agreed, least))
+    throw new CaissonError("UNAVAILABLE", `the engine speaks API ${String(ApiVersion)}, not 1.40 or newer`);
+  return agreed.join(".");
 }
 
 type Version = readonly [number, number];

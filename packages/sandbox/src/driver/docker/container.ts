@@ -40,6 +40,8 @@ export function containerBody(parts: ContainerParts) {
     Env: [],
     WorkingDir: "/",
     Hostname: "caisson",
+    // Stopped by its engine it has nothing to say: whatever ends the guest ends all.
+    StopSignal: "SIGKILL",
     Labels: parts.labels,
     NetworkDisabled: true,
     HostConfig: {

@@ -5,9 +5,10 @@ import type { Keeper } from "../../keeper/index.ts";
 import { UidPool } from "../bubblewrap/uids.ts";
 import { CachedProbe } from "../cached-probe.ts";
 import type { Driver, Launched, LaunchRecord, LaunchSpec, Probe } from "../driver.ts";
-import { labels } from "./container.ts";
-import { adoptContainer, remove, startContainer } from "./launch.ts";
-import { type Ground, probeGround } from "./probe.ts";
+import { Engine } from "./api.ts";
+import { adoptContainer, startContainer } from "./launch.ts";
+import { Leftovers } from "./leftovers.ts";
+import { type Ground, type ProbeContext, probeGround } from "./probe.ts";
 
 export interface DockerOptions {
   keeper: Keeper;
@@ -15,6 +16,8 @@ export interface DockerOptions {
   guest: string;
   /** The data directory. */
   home: string;
+  /** Where the engine is asked; throws with a clear word. */
+  engineSocket(): string;
 }
 
 /** Containers of a Docker engine, or of Podman: theirs around, the same namespaces and wall as everywhere inside. */
@@ -22,14 +25,17 @@ export class DockerDriver implements Driver {
   readonly name = "docker";
   readonly tier = Tier.CONTAINER;
   readonly capabilities = ["mounts", "overlay", "roots"] as const;
-  readonly #context: DockerOptions & { daemon: string };
+  readonly #context: ProbeContext;
   readonly #uids = new UidPool();
+  readonly #leftovers: Leftovers;
   readonly #tried: CachedProbe<Ground>;
 
-  constructor(options: DockerOptions) {
-    const context = { ...options, home: hash("sha256", options.home).slice(0, 16), daemon: randomUUID() };
-    this.#context = context;
-    this.#tried = new CachedProbe(() => probeGround(context));
+  constructor({ keeper, guest, home, engineSocket }: DockerOptions) {
+    const marks = { home: hash("sha256", home).slice(0, 16), daemon: randomUUID() };
+    this.#leftovers = new Leftovers(marks);
+    const leave = (container: string) => this.#leftovers.add(container);
+    this.#context = { keeper, guest, ...marks, leave, engineSocket };
+    this.#tried = new CachedProbe(() => probeGround(this.#context));
   }
 
   async probe(): Promise<Probe> {
@@ -44,6 +50,7 @@ export class DockerDriver implements Driver {
     try {
       const launched = await startContainer(context, spec, uid);
       launched.ended.then(release);
+      void this.#leftovers.remove(ground.engine).catch(() => {});
       return launched;
     } catch (thrown) {
       release();
@@ -54,26 +61,21 @@ export class DockerDriver implements Driver {
   }
 
   async adopt(_sandboxId: string, record: LaunchRecord): Promise<Launched | undefined> {
-    if (record.driver !== this.name || !record.container) return undefined;
-    const { ground } = await this.#tried.get();
-    if (ground === undefined) return undefined;
+    if (record.driver !== this.name || !record.container || !record.engine) return undefined;
     this.#uids.reserve(record.uid);
-    const launched = await adoptContainer({ ...this.#context, ...ground }, record);
+    const engine = new Engine(record.engine);
+    const launched = await adoptContainer({ ...this.#context, engine }, record);
     if (launched === undefined) this.#uids.release(record.uid);
     else launched.ended.then(() => this.#uids.release(record.uid));
     return launched;
   }
 
   async sweep(living: ReadonlySet<string>): Promise<void> {
-    const { ground } = await this.#tried.get();
-    if (ground === undefined) return;
-    const filters = JSON.stringify({ label: [`${labels.home}=${this.#context.home}`] });
-    const call = { method: "GET" as const, path: "/containers/json", query: { all: "1", filters } };
-    const { body } = await ground.engine.call(call);
-    for (const found of Array.isArray(body) ? body : []) {
-      const { Id, Labels = {} } = found as { Id: string; Labels?: Record<string, string> };
-      const isOurs = Labels[labels.daemon] === this.#context.daemon;
-      if (!isOurs && !living.has(Labels[labels.sandbox] ?? "")) await remove(ground.engine, Id);
+    this.#leftovers.addUnknown(living);
+    try {
+      await this.#leftovers.remove(new Engine(this.#context.engineSocket()));
+    } catch {
+      // There is none, or it is somewhere else: they are removed when one answers.
     }
   }
 

@@ -6,8 +6,8 @@ import { untilListening } from "../until-listening.ts";
 import type { Engine } from "./api.ts";
 import { containerBody, doorOf, labels } from "./container.ts";
 import type { Ground } from "./probe.ts";
-import { joinGroups, startTimeOf } from "./processes.ts";
-import { DockerSandbox } from "./sandbox.ts";
+import { isAlive, joinGroups, startTimeOf } from "./processes.ts";
+import { DockerSandbox, type SandboxContext } from "./sandbox.ts";
 
 export interface LaunchContext {
   keeper: Keeper;
@@ -16,6 +16,8 @@ export interface LaunchContext {
   /** The data directory, and this daemon's own mark. */
   home: string;
   daemon: string;
+  /** Told of a container that the engine could not remove; it is removed when the engine answers again. */
+  leave(container: string): void;
   ground: Ground;
 }
 
@@ -27,7 +29,7 @@ export async function startContainer(
 ): Promise<Launched> {
   if (spec.image !== "host" && spec.image !== "bare")
     throw new CaissonError("INVALID_INPUT", `the docker driver has no image "${spec.image}"`);
-  const { ground, guest, keeper } = context;
+  const { ground, guest } = context;
   const owner = { uid: uid ?? process.getuid?.() ?? 0, gid: uid ?? process.getgid?.() ?? 0 };
   const door = `${spec.dir}/door`;
   await mkdir(door, { mode: 0o700 });
@@ -55,37 +57,50 @@ export async function startContainer(
       ...owner,
       socket: doorOf(spec.dir),
       container,
+      engine: ground.engine.socket,
     };
-    const launched = new DockerSandbox({ engine: ground.engine, keeper }, record, ground.hasAppArmor);
+    const launched = new DockerSandbox({ ...context, ...ground }, record);
     await untilListening(launched, "the container");
     joinGroups(record.pid, spec.cgroups);
     return launched;
   } catch (error) {
-    await remove(ground.engine, container);
+    if (!(await remove(ground.engine, container))) context.leave(container);
     throw error;
   }
 }
 
-/** Finds a sandbox again by its record. */
+/** Finds a sandbox again by its record. It lives on while its engine is away. */
 export async function adoptContainer(
-  context: Pick<LaunchContext, "keeper"> & { engine: Engine; hasAppArmor: boolean },
+  context: Omit<SandboxContext, "hasAppArmor">,
   record: LaunchRecord,
 ): Promise<Launched | undefined> {
-  if (!record.container) return undefined;
-  const pid = await pidOf(context.engine, record.container);
-  if (pid !== record.pid) {
-    await remove(context.engine, record.container);
-    return undefined;
-  }
-  return new DockerSandbox(context, record, context.hasAppArmor);
+  const { container, pid, startTime } = record;
+  if (!container) return undefined;
+  const livesNow = isAlive(pid, startTime);
+  // Its engine ends it before it tells us; what it has to tell is that of the record's own process only.
+  if (livesNow && (await isOf(context.engine, container, pid)))
+    return new DockerSandbox({ ...context, hasAppArmor: false }, record);
+  if (!(await remove(context.engine, container))) context.leave(container);
+  return undefined;
 }
 
-/** Ends and removes a container; one that is not there is removed already. */
-export async function remove(engine: Engine, container: string): Promise<void> {
+/** Is that the container's process? Without an engine nobody can say otherwise. */
+async function isOf(engine: Engine, container: string, pid: number): Promise<boolean> {
+  try {
+    return (await pidOf(engine, container)) === pid;
+  } catch {
+    return true;
+  }
+}
+
+/** Ends and removes a container; one that is not there is removed already. False: the engine did not do it. */
+export async function remove(engine: Engine, container: string): Promise<boolean> {
   const query = { force: "1", v: "1" };
-  await engine
-    .call({ method: "DELETE", path: `/containers/${container}`, query, accept: [404, 409] })
-    .catch(() => {});
+  const path = `/containers/${container}`;
+  return engine.call({ method: "DELETE", path, query, accept: [404, 409] }).then(
+    () => true,
+    () => false,
+  );
 }
 
 async function create(engine: Engine, sandboxId: string, body: object): Promise<string> {

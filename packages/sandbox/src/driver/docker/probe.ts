@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,10 +19,16 @@ export interface Ground {
   givesUids: boolean;
 }
 
+export interface ProbeContext extends Omit<LaunchContext, "ground"> {
+  /** Where the engine is asked; throws with a clear word. */
+  engineSocket(): string;
+}
+
 /** Is an engine usable here? By really starting a sandbox, since every part of it can be forbidden. */
-export async function probeGround(context: Omit<LaunchContext, "ground">): Promise<Tried<Ground>> {
+export async function probeGround(context: ProbeContext): Promise<Tried<Ground>> {
+  let engine: Engine | undefined;
   try {
-    const engine = await Engine.connect(socketPath());
+    engine = new Engine(context.engineSocket());
     const { body } = await engine.call({ method: "GET", path: "/info" });
     const options = (body as { SecurityOptions?: unknown }).SecurityOptions;
     const hasAppArmor =
@@ -34,7 +39,7 @@ export async function probeGround(context: Omit<LaunchContext, "ground">): Promi
     await trial({ ...context, ground });
     return { probe: { usable: true }, ground };
   } catch (error) {
-    return { probe: explainEngine(error) };
+    return { probe: await explainEngine(error, engine?.socket) };
   }
 }
 
@@ -48,12 +53,4 @@ async function trial(context: LaunchContext): Promise<void> {
   } finally {
     await rm(dir, { recursive: true, force: true });
   }
-}
-
-/** Docker's usual place, or where the environment says; else Podman's. */
-function socketPath(): string {
-  const named = process.env.DOCKER_HOST ?? process.env.CONTAINER_HOST;
-  if (named?.startsWith("unix://")) return named.slice("unix://".length);
-  const podman = [`${process.env.XDG_RUNTIME_DIR ?? "/run"}/podman/podman.sock`, "/run/podman/podman.sock"];
-  return ["/var/run/docker.sock", ...podman].find((path) => existsSync(path)) ?? "/var/run/docker.sock";
 }

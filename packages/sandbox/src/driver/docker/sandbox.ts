@@ -12,21 +12,25 @@ import { isAlive } from "./processes.ts";
 /** How often to look whether a container lives whose engine does not answer. */
 const lookEveryMs = 500;
 
+export interface SandboxContext {
+  engine: Engine;
+  keeper: Keeper;
+  hasAppArmor: boolean;
+  /** Told of a container that the engine could not remove. */
+  leave(container: string): void;
+}
+
 /** A container of ours. It belongs to the engine, and lives as long as the engine lets it. */
 export class DockerSandbox implements Launched {
   readonly record: LaunchRecord;
   readonly ended: Promise<string>;
-  readonly #engine: Engine;
-  readonly #keeper: Keeper;
+  readonly #context: SandboxContext;
   readonly #hasOwnUid: boolean;
-  readonly #hasAppArmor: boolean;
 
-  constructor(parts: { engine: Engine; keeper: Keeper }, record: LaunchRecord, hasAppArmor: boolean) {
+  constructor(context: SandboxContext, record: LaunchRecord) {
     this.record = record;
-    this.#engine = parts.engine;
-    this.#keeper = parts.keeper;
+    this.#context = context;
     this.#hasOwnUid = record.uid !== process.getuid?.();
-    this.#hasAppArmor = hasAppArmor;
     this.ended = this.#watch();
   }
 
@@ -35,7 +39,7 @@ export class DockerSandbox implements Launched {
   }
 
   async kill(): Promise<void> {
-    await remove(this.#engine, this.record.container!);
+    await this.#remove();
     // An engine that does not answer keeps nobody alive.
     if (isAlive(this.record.pid, this.record.startTime)) process.kill(this.record.pid, "SIGKILL");
     await this.ended;
@@ -43,11 +47,16 @@ export class DockerSandbox implements Launched {
 
   attach(sources: MountSource[]): Promise<Attachment[]> {
     const { socket, uid, gid } = this.record;
-    return this.#keeper.attach({ socket, sources, ...(this.#hasOwnUid ? { uid, gid } : {}) });
+    return this.#context.keeper.attach({ socket, sources, ...(this.#hasOwnUid ? { uid, gid } : {}) });
   }
 
   mechanisms() {
-    return dockerMechanisms(this.#hasOwnUid, this.#hasAppArmor);
+    return dockerMechanisms(this.#hasOwnUid, this.#context.hasAppArmor);
+  }
+
+  async #remove(): Promise<void> {
+    const { container } = this.record;
+    if (!(await remove(this.#context.engine, container!))) this.#context.leave(container!);
   }
 
   /** The engine tells when a container ends; while it is away, the container's first process does. */
@@ -56,17 +65,20 @@ export class DockerSandbox implements Launched {
     while (true) {
       try {
         const path = `/containers/${container}/wait`;
-        const { status, body } = await this.#engine.call({
+        const { status, body } = await this.#context.engine.call({
           method: "POST",
           path,
           accept: [404],
           timeoutMs: 0,
         });
         if (status === 404) return "the container is gone";
-        await remove(this.#engine, container!);
+        await this.#remove();
         return describe(Number((body as { StatusCode?: unknown } | undefined)?.StatusCode));
       } catch {
-        if (!isAlive(pid, startTime)) return "the container is gone, and the Docker engine does not answer";
+        if (!isAlive(pid, startTime)) {
+          await this.#remove();
+          return "the container is gone, and the Docker engine does not answer";
+        }
         await new Promise((resolve) => setTimeout(resolve, lookEveryMs).unref());
       }
     }
