@@ -64,7 +64,7 @@ describe("presets", { timeout: 120_000 }, () => {
     assert.match(out, /git +code\.example\.test:22 .*of the project/);
     assert.match(
       (await caisson.run(["profile", "show", "moderate"])).out,
-      /cargo +index\.crates\.io:443 +default/,
+      /pip +pip\.example\.test:443 .*pip\.conf/,
     );
     assert.ok(!out.includes("canary"));
   });

@@ -333,7 +333,7 @@ export function fakeEngine(watched: Watched): Engine {
     presets: async () => [
       {
         name: "npm",
-        hosts: [{ rule: "a.test:443", from: "default", project: false }],
+        hosts: [{ rule: "a.test:443", from: "default", project: false, byTool: false }],
         env: { A: "b" },
         notes: ["n"],
       },

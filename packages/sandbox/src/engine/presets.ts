@@ -2,12 +2,12 @@ import type { Surroundings } from "@caisson/contract";
 import type { PresetSource } from "../presets/index.ts";
 import type { EngineContext } from "./context.ts";
 
-/** Variables count as the daemon has them: a caller hands over no more than its PATH and its home directory. */
+/** Variables count as the daemon has them, but for those that a caller hands over: its PATH and its home directory. */
 export function presetSource(
   { parts }: EngineContext,
   project: string,
   surroundings: Surroundings | undefined,
 ): PresetSource {
-  const home = (surroundings ?? parts.surroundings)?.home ?? "";
-  return { home, env: process.env, project };
+  const { home = "", path } = surroundings ?? parts.surroundings ?? {};
+  return { home, env: path ? { ...process.env, PATH: path } : process.env, project };
 }

@@ -1,9 +1,11 @@
 // https://doc.rust-lang.org/cargo/reference/config.html: the project's file beats the user's; crates-io can be replaced
 // by another source, and further registries can be named.
 import { join } from "node:path";
+import { downloadsOf } from "./cargo-downloads.ts";
 import { Places } from "./place.ts";
 import type { Preset, PresetSource } from "./preset.ts";
 import { readProjectText, readText } from "./read.ts";
+import { askFor } from "./tool.ts";
 
 interface ConfigFile {
   tree: Record<string, unknown>;
@@ -11,50 +13,93 @@ interface ConfigFile {
   project: boolean;
 }
 
+interface Index {
+  url: string;
+  from: string;
+  project?: boolean;
+}
+
 export const cargo: Preset = async (source) => {
   const places = new Places("cargo");
   const files = await configFiles(source, places.notes);
-  if (!addReplacement(places, files)) places.addDefaults();
+  const indexes: Index[] = [];
+  const replaced = replacement(files, places.notes);
+  if (replaced === "own") {
+    const said = await askCargo(source);
+    places.addOwn(said, "cargo fetch");
+    for (const url of said ?? []) indexes.push({ url, from: "cargo fetch" });
+  } else if (replaced) indexes.push(replaced);
   for (const { tree, path, project } of files) {
     for (const registry of Object.values(table(tree.registries))) {
       const { index } = table(registry);
-      if (typeof index === "string") places.add(plain(index), path, project);
+      if (typeof index === "string") indexes.push({ url: plain(index), from: path, project });
     }
   }
   for (const [name, value] of Object.entries(source.env)) {
     if (!/^CARGO_REGISTRIES_[A-Z0-9_]+_INDEX$/.test(name) || !value) continue;
-    if (places.add(plain(value), `variable ${name}`)) places.env[name] = value;
+    places.env[name] = value;
+    indexes.push({ url: plain(value), from: `variable ${name}` });
   }
+  for (const index of indexes) await addIndex(places, index, source, replaced === "own");
   return places.resolved;
 };
 
-/** Follows `replace-with` from crates-io; false if it leads nowhere, so that the default counts. */
-function addReplacement(places: Places, files: readonly ConfigFile[]): boolean {
+async function addIndex(places: Places, { url, from, project }: Index, source: PresetSource, own: boolean) {
+  const byTool = own && from === "cargo fetch";
+  if (!byTool && !places.add(url, from, project)) return;
+  // Nobody is asked because a project says so.
+  const downloads = project ? undefined : await downloadsOf(url, cargoHomeOf(source));
+  if (downloads) places.add(downloads, `config.json of ${new URL(url).host}`, false, byTool);
+  else if (!project) places.notes.push(`${new URL(url).host} did not say where its crates lie`);
+}
+
+/** Follows `replace-with` from crates-io; `own` if it leads nowhere, undefined if it needs no network. */
+function replacement(files: readonly ConfigFile[], notes: string[]): Index | "own" | undefined {
   let name = "crates-io";
   // A chain that turns back to itself ends here.
   for (let step = 0; step < 16; step++) {
     const found = files.map((file) => ({ ...file, entry: table(table(file.tree.source)[name]) }));
     const file = found.find(({ entry }) => Object.keys(entry).length > 0);
-    if (!file) return false;
-    const { entry, path, project } = file;
+    if (!file) return "own";
+    const { entry, path: from, project } = file;
     if (typeof entry["replace-with"] === "string") name = entry["replace-with"];
-    else if (typeof entry.registry === "string") return places.add(plain(entry.registry), path, project);
-    else if (typeof entry.git === "string") return places.add(plain(entry.git), path, project);
+    else if (typeof entry.registry === "string") return { url: plain(entry.registry), from, project };
+    else if (typeof entry.git === "string") return { url: plain(entry.git), from, project };
     // A directory or a local registry needs no network.
-    else return typeof entry.directory === "string" || typeof entry["local-registry"] === "string";
+    else if (typeof entry.directory === "string" || typeof entry["local-registry"] === "string")
+      return undefined;
+    else return "own";
   }
-  places.notes.push("the sources of cargo's configuration replace each other in a circle");
-  return true;
+  notes.push("the sources of cargo's configuration replace each other in a circle");
+  return undefined;
+}
+
+/** Cargo has no command for it: set a task, it names the index that it could not reach through a proxy that is not there. */
+function askCargo(source: PresetSource): Promise<string[] | undefined> {
+  const manifest =
+    '[package]\nname = "ask"\nversion = "0.0.0"\n[lib]\npath = "lib.rs"\n[dependencies]\ncaisson-ask = "1"\n';
+  return askFor(
+    /failed to (?:download from|fetch) `(https?:[^`]+?)(?:config\.json)?`/g,
+    {
+      argv: ["cargo", "fetch"],
+      files: { "Cargo.toml": manifest, "lib.rs": "" },
+      env: { CARGO_HTTP_PROXY: "http://127.0.0.1:1", CARGO_NET_RETRY: "0", CARGO_TERM_COLOR: "never" },
+    },
+    source,
+  );
+}
+
+function cargoHomeOf({ home, env }: PresetSource): string {
+  return env.CARGO_HOME || join(home, ".cargo");
 }
 
 async function configFiles(source: PresetSource, notes: string[]): Promise<ConfigFile[]> {
-  const { home, env, project } = source;
-  const cargoHome = env.CARGO_HOME || join(home, ".cargo");
+  const { project } = source;
   const candidates = [
     ...(project
       ? [".cargo/config.toml", ".cargo/config"].map((name) => ({ path: join(project, name), project: true }))
       : []),
-    ...["config.toml", "config"].map((name) => ({ path: join(cargoHome, name), project: false })),
+    ...["config.toml", "config"].map((name) => ({ path: join(cargoHomeOf(source), name), project: false })),
   ];
   const { parse } = await import("smol-toml");
   const files: ConfigFile[] = [];

@@ -1,11 +1,20 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { go } from "./go.ts";
-import { machine, rules } from "./testing/machine.ts";
+import { machine, rules, saying } from "./testing/machine.ts";
 
-test("without any configuration it is Go's proxy and checksum database", async () => {
+test("without any configuration it is the proxy and checksum database that Go names", async () => {
+  using host = machine({ "bin/go": saying("https://own.test,direct\nsum.test") });
+  const found = await go(host);
+  assert.deepEqual(rules(found), ["own.test:443", "sum.test:443"]);
+  assert.deepEqual(found.env, {});
+});
+
+test("without Go nothing is opened, and that is said", async () => {
   using host = machine();
-  assert.deepEqual(rules(await go(host)), ["proxy.golang.org:443", "sum.golang.org:443"]);
+  const found = await go(host);
+  assert.deepEqual(rules(found), []);
+  assert.match(found.notes[0]!, /no go here/);
 });
 
 test("what `go env -w` has written beats Go's own file, and variables beat both", async () => {

@@ -1,16 +1,27 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { maven } from "./maven.ts";
-import { machine, rules } from "./testing/machine.ts";
+import { machine, rules, saying } from "./testing/machine.ts";
 
 const mirror = (of: string, url: string) =>
   `<settings><mirrors><mirror><id>m</id><mirrorOf>${of}</mirrorOf><url>${url}</url></mirror></mirrors></settings>`;
 const pom = (id: string, url: string) =>
   `<project><repositories><repository><id>${id}</id><url>${url}</url></repository></repositories></project>`;
 
-test("without any configuration it is Maven's central repository", async () => {
-  using host = machine();
-  assert.deepEqual(rules(await maven(host)), ["repo.maven.apache.org:443"]);
+const own = {
+  "bin/mvn": saying(
+    "[FATAL] Non-resolvable parent POM: Cannot access central (https://own.test/maven2) in offline mode and the artifact",
+  ),
+};
+
+test("without any configuration it is the central repository that Maven names", async () => {
+  using host = machine(own);
+  assert.deepEqual(rules(await maven(host)), ["own.test:443"]);
+});
+
+test("Maven is not asked where a mirror stands for its central repository", async () => {
+  using host = machine({ ...own, "home/.m2/settings.xml": mirror("central", "https://mirror.test/") });
+  assert.deepEqual(rules(await maven(host)), ["mirror.test:443"]);
 });
 
 test("a mirror of everything counts instead of whatever the project names", async () => {
@@ -46,6 +57,6 @@ test("what stands for something else is noted, and so is nothing that needs no n
 });
 
 test("an unclosed element is left out without taking long", async () => {
-  using host = machine({ "project/pom.xml": "<repository>".repeat(50_000) });
-  assert.deepEqual(rules(await maven(host)), ["repo.maven.apache.org:443"]);
+  using host = machine({ ...own, "project/pom.xml": "<repository>".repeat(50_000) });
+  assert.deepEqual(rules(await maven(host)), ["own.test:443"]);
 });

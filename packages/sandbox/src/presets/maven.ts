@@ -1,10 +1,10 @@
 // https://maven.apache.org/settings.html and /guides/mini/guide-mirror-settings.html: repositories of settings and of
 // the project, each replaced by the first mirror whose `mirrorOf` names it.
 import { join } from "node:path";
-import defaults from "./defaults.json" with { type: "json" };
 import { Places } from "./place.ts";
 import type { Preset, PresetSource } from "./preset.ts";
 import { readProjectText, readText } from "./read.ts";
+import { askFor } from "./tool.ts";
 import { elements, textOf, withoutComments } from "./xml.ts";
 
 interface Repository {
@@ -18,20 +18,34 @@ interface Mirror extends Repository {
   of: string[];
 }
 
+/** Maven's own repository: where that lies, Maven knows. */
+const central: Repository = { id: "central", url: "", from: "", project: false };
+
 export const maven: Preset = async (source) => {
   const places = new Places("maven");
   const { mirrors, repositories } = await configured(source);
-  const central = repositories.some(({ id }) => id === "central")
-    ? []
-    : defaults.maven.map((url) => ({ id: "central", url, from: "default", project: false }));
-  for (const repository of [...central, ...repositories]) {
+  const known = repositories.some(({ id }) => id === central.id);
+  if (!known && !mirrors.some((mirror) => replaces(mirror, central)))
+    places.addOwn(await askMaven(source), "mvn --offline");
+  for (const repository of [...(known ? [] : [central]), ...repositories]) {
     const { url, from, project } = mirrors.find((mirror) => replaces(mirror, repository)) ?? repository;
+    if (url === "") continue;
     if (/^(https?:)/.test(url)) places.add(url, from, project);
     else if (!url.startsWith("file:"))
       places.notes.push(`${from} names a repository that cannot be understood`);
   }
   return places.resolved;
 };
+
+/** Maven has no command for it either: set a task that needs a repository, it says to which one it may not go. */
+function askMaven(source: PresetSource): Promise<string[] | undefined> {
+  const parent =
+    "<groupId>caisson.ask</groupId><artifactId>parent</artifactId><version>1</version><relativePath/>";
+  const pom = `<project><modelVersion>4.0.0</modelVersion><parent>${parent}</parent><artifactId>ask</artifactId><packaging>pom</packaging></project>`;
+  const argv = ["mvn", "--offline", "--batch-mode", "-Dmaven.repo.local=repository", "validate"] as const;
+  const refused = /Cannot access \S+ \((https?:[^)\s]+)\) in offline mode/g;
+  return askFor(refused, { argv, files: { "pom.xml": pom } }, source);
+}
 
 async function configured({ home, env, project, root = "/" }: PresetSource) {
   const mirrors: Mirror[] = [];

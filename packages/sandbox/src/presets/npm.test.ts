@@ -2,16 +2,24 @@ import assert from "node:assert/strict";
 import { symlinkSync } from "node:fs";
 import { test } from "node:test";
 import { npm } from "./npm.ts";
-import { machine, rules } from "./testing/machine.ts";
+import { machine, rules, saying } from "./testing/machine.ts";
 
-test("without any configuration it is npm's own registry", async () => {
-  using host = machine();
+test("without any configuration it is what npm itself says", async () => {
+  using host = machine({ "bin/npm": saying("npm warn something\nhttps://own.test/registry/") });
   assert.deepEqual(await npm(host), {
     name: "npm",
-    hosts: [{ rule: "registry.npmjs.org:443", from: "default", project: false }],
+    hosts: [{ rule: "own.test:443", from: "npm config get registry", project: false, byTool: true }],
     env: {},
     notes: [],
   });
+});
+
+test("npm is asked where no project has a say", async () => {
+  using host = machine({
+    "bin/npm": "#!/bin/sh\n[ -e .npmrc ] || [ -e package.json ] || echo https://own.test/\n",
+    "project/package.json": "{}",
+  });
+  assert.deepEqual(rules(await npm(host)), ["own.test:443"]);
 });
 
 test("the project's file beats the user's, which beats the machine's; scopes add up", async () => {
@@ -44,6 +52,9 @@ test("a project's file that is a link, or names nothing, counts for nothing", as
   });
   symlinkSync(host.at("home/secret"), host.at("project/.npmrc"));
   const found = await npm(host);
-  assert.deepEqual(rules(found), ["registry.npmjs.org:443"]);
-  assert.equal(found.notes.length, 1);
+  assert.deepEqual(rules(found), []);
+  assert.deepEqual(found.notes, [
+    `${host.at("home/.npmrc")} names no host that can be reached`,
+    "nothing is configured, and there is no npm here to ask",
+  ]);
 });

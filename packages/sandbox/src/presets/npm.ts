@@ -1,9 +1,10 @@
 // https://docs.npmjs.com/cli/configuring-npm/npmrc: the project's file beats the user's, which beats the global
 // one; `@scope:registry` names a registry for one scope.
 import { join } from "node:path";
-import { isDefault, Places, withoutCredentials } from "./place.ts";
+import { Places, withoutCredentials } from "./place.ts";
 import type { Preset, PresetSource } from "./preset.ts";
 import { iniEntries, readProjectText, readText } from "./read.ts";
+import { askFor } from "./tool.ts";
 
 interface Named {
   url: string;
@@ -15,11 +16,14 @@ export const npm: Preset = async (source) => {
   const places = new Places("npm");
   const registries = await registriesOf(source);
   const main = registries.get("registry");
-  if (!main || !places.add(main.url, main.from, main.project)) places.addDefaults();
+  if (!main || !places.add(main.url, main.from, main.project)) {
+    const argv = ["npm", "config", "get", "registry"] as const;
+    places.addOwn(await askFor(/^(https?:\/\/\S+)$/gm, { argv }, source), argv.join(" "));
+  }
   for (const [key, { url, from, project }] of registries)
     if (key !== "registry") places.add(url, from, project);
   // Files of the project are inside anyway.
-  if (main && !main.project && URL.canParse(main.url) && !isDefault("npm", main.url))
+  if (main && !main.project && URL.canParse(main.url))
     places.env.npm_config_registry = withoutCredentials(main.url);
   return places.resolved;
 };

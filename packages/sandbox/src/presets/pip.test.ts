@@ -1,13 +1,27 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { pip } from "./pip.ts";
-import { machine, rules } from "./testing/machine.ts";
+import { machine, rules, saying } from "./testing/machine.ts";
+
+const own = { "bin/python3": saying("https://own.test/simple\nhttps://files.test") };
 
 test("without any configuration it is pip's own index and where that keeps its files", async () => {
-  using host = machine();
+  using host = machine(own);
   const found = await pip(host);
-  assert.deepEqual(rules(found), ["pypi.org:443", "files.pythonhosted.org:443"]);
+  assert.deepEqual(rules(found), ["own.test:443", "files.test:443"]);
   assert.deepEqual(found.env, {});
+});
+
+test("who names pip's own index gets its files too", async () => {
+  using host = machine(own, { PIP_INDEX_URL: "https://own.test/simple" });
+  assert.deepEqual(rules(await pip(host)), ["own.test:443", "files.test:443"]);
+});
+
+test("without pip, and without a configuration, nothing is opened and that is said", async () => {
+  using host = machine({ "bin/python3": "#!/bin/sh\necho no module >&2; exit 1\n" });
+  const found = await pip(host);
+  assert.deepEqual(rules(found), []);
+  assert.match(found.notes[0]!, /no pip here/);
 });
 
 test("an index of one's own replaces it, extra ones add to it, credentials stay outside", async () => {

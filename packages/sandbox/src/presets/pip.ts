@@ -1,9 +1,10 @@
 // https://pip.pypa.io/en/stable/topics/configuration/: site, user and PIP_CONFIG_FILE files, later ones win, variables
 // beat them all; requirement files may name indexes too.
 import { join } from "node:path";
-import { isDefault, Places, withoutCredentials } from "./place.ts";
+import { Places, ruleOfUrl, withoutCredentials } from "./place.ts";
 import type { Preset, PresetSource } from "./preset.ts";
 import { iniEntries, readProjectText, readText } from "./read.ts";
+import { askFor } from "./tool.ts";
 
 interface Named {
   urls: string[];
@@ -14,16 +15,25 @@ export const pip: Preset = async (source) => {
   const places = new Places("pip");
   const { index, extra, links } = await configured(source);
   const understood = index?.urls.filter((url) => places.add(url, index.from)) ?? [];
-  if (understood.length === 0 || understood.some((url) => isDefault("pip", url))) places.addDefaults();
+  const [simple, files] = (await askPip(source)) ?? [];
+  if (understood.length === 0 || (simple && understood.some((url) => ruleOfUrl(url) === ruleOfUrl(simple))))
+    places.addOwn(simple && files ? [simple, files] : undefined, "pip's own index");
   for (const named of [extra, links])
     for (const url of named?.urls ?? []) if (/^https?:/.test(url)) places.add(url, named!.from);
   for (const { url, from } of await ofRequirements(source.project)) places.add(url, from, true);
   const [main] = understood;
-  if (main && !isDefault("pip", main)) places.env.PIP_INDEX_URL = withoutCredentials(main);
+  if (main) places.env.PIP_INDEX_URL = withoutCredentials(main);
   const others = (extra?.urls ?? []).filter((url) => URL.canParse(url));
   if (others.length > 0) places.env.PIP_EXTRA_INDEX_URL = others.map(withoutCredentials).join(" ");
   return places.resolved;
 };
+
+/** pip has no command for it, and keeps it in a place of its own: the index, and where that has its files. */
+async function askPip(source: PresetSource): Promise<string[] | undefined> {
+  const script =
+    "from pip._internal.models.index import PyPI; print(PyPI.simple_url); print('https://' + PyPI.file_storage_domain)";
+  return askFor(/^(https?:\/\/\S+)$/gm, { argv: ["python3", "-I", "-c", script] }, source);
+}
 
 async function configured(source: PresetSource): Promise<{ index?: Named; extra?: Named; links?: Named }> {
   const { home, env, root = "/" } = source;

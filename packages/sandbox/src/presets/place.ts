@@ -1,4 +1,3 @@
-import defaults from "./defaults.json" with { type: "json" };
 import type { PresetHost, PresetName, ResolvedPreset } from "./preset.ts";
 
 const ports: Readonly<Record<string, number>> = {
@@ -38,29 +37,27 @@ export class Places {
   }
 
   /** Takes a URL; what leads to no host is noted. Returns whether it was understood. */
-  add(url: string, from: string, project = false): boolean {
+  add(url: string, from: string, project = false, byTool = false): boolean {
     const rule = ruleOfUrl(url);
     if (rule === undefined) {
       this.notes.push(`${from} names no host that can be reached`);
       return false;
     }
     const known = this.#hosts.get(rule);
-    if (!known || (known.project && !project)) this.#hosts.set(rule, { rule, from, project });
+    if (!known || (known.project && !project)) this.#hosts.set(rule, { rule, from, project, byTool });
     return true;
   }
 
-  /** What the tool's documentation says when nothing is configured. */
-  addDefaults(): void {
-    for (const url of defaults[this.#name]) this.add(url, "default");
+  /** What the tool itself says where nothing is configured; `from` is how it was asked. */
+  addOwn(urls: readonly string[] | undefined, from: string): void {
+    if (urls === undefined)
+      this.notes.push(`nothing is configured, and there is no ${this.#name} here to ask`);
+    else if (urls.length === 0)
+      this.notes.push(`nothing is configured, and ${from} did not say where it goes`);
+    for (const url of urls ?? []) this.add(url, from, false, true);
   }
 
   get resolved(): ResolvedPreset {
     return { name: this.#name, hosts: [...this.#hosts.values()], env: this.env, notes: this.notes };
   }
-}
-
-/** What leads to the same host as one of a tool's own defaults. */
-export function isDefault(name: PresetName, url: string): boolean {
-  const rule = ruleOfUrl(url);
-  return defaults[name].some((known) => ruleOfUrl(known) === rule);
 }

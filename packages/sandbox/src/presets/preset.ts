@@ -1,8 +1,8 @@
-/** Where a developer's tools look for their configuration. Nothing is ever run: files are read and parsed. */
+/** Where a developer's tools look for their configuration, and where they are found. */
 export interface PresetSource {
   /** The developer's home directory. */
   home: string;
-  /** Variables of the developer, as far as they are known. */
+  /** Variables of the developer, as far as they are known; `PATH` is where tools are looked for. */
   env: Readonly<Record<string, string | undefined>>;
   /** The project's directory, or empty. */
   project: string;
@@ -14,10 +14,12 @@ export interface PresetSource {
 export interface PresetHost {
   /** As rules name it: `name:port`. */
   rule: string;
-  /** The file or variable that names it, or `default`. */
+  /** The file, the variable or the question to the tool that names it. */
   from: string;
   /** Named by the project's own files, which anybody may have written. */
   project: boolean;
+  /** Configured by nobody: what the tool says by itself. */
+  byTool: boolean;
 }
 
 export interface ResolvedPreset {

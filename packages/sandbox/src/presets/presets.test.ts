@@ -4,14 +4,17 @@ import { CaissonError } from "@caisson/contract";
 import { presetNames, presetRules, resolvePresets } from "./index.ts";
 import { machine } from "./testing/machine.ts";
 
-test("every preset resolves on a machine with no configuration at all", async () => {
+test("on a machine with neither tools nor configuration nothing is opened", async () => {
   using host = machine();
   const resolved = await resolvePresets(presetNames, host);
   assert.deepEqual(
     resolved.map(({ name }) => name),
     [...presetNames],
   );
-  assert.ok(resolved.flatMap(({ hosts }) => hosts).every(({ from }) => from === "default"));
+  assert.deepEqual(
+    resolved.flatMap(({ hosts }) => hosts),
+    [],
+  );
 });
 
 test("a name that is no preset is an error that lists them", async () => {
@@ -31,4 +34,15 @@ test("a mirror of one's own on a private address is named by it, what a project 
   assert.ok(allow.includes("localhost:4873") && allow.includes("127.0.0.1:4873"), allow.join());
   assert.ok(allow.includes("localhost:9999") && !allow.includes("127.0.0.1:9999"));
   assert.equal(env.npm_config_registry, "http://localhost:4873/");
+});
+
+test("the tools of this machine say by themselves where they go", async () => {
+  using host = machine();
+  const source = { ...host, env: { PATH: process.env.PATH ?? "" } };
+  const resolved = await resolvePresets(["npm", "pip", "go", "maven"], source);
+  for (const { name, hosts, notes } of resolved)
+    assert.ok(
+      hosts.some(({ byTool }) => byTool),
+      `${name}: ${notes.join()}`,
+    );
 });

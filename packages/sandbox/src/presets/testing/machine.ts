@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { PresetSource, ResolvedPreset } from "../preset.ts";
 
-/** A machine with nothing but what a test writes: `home/…`, `project/…`, `root/…`. */
+/** A machine with nothing but what a test writes: `home/…`, `project/…`, `root/…`, and programs in `bin/…`. */
 export function machine(
   files: Record<string, string> = {},
   env: Record<string, string> = {},
@@ -17,16 +17,24 @@ export function machine(
     ...files,
   })) {
     mkdirSync(dirname(at(name)), { recursive: true });
-    writeFileSync(at(name), text);
+    writeFileSync(at(name), text, { mode: name.startsWith("bin/") ? 0o755 : 0o644 });
   }
   return {
     home: at("home"),
     project: at("project"),
     root: at("root"),
-    env,
+    env: { PATH: at("bin"), ...env },
     at,
     [Symbol.dispose]: () => rmSync(dir, { recursive: true }),
   };
+}
+
+/** A program that says this, whatever it is asked. */
+export function saying(text: string): string {
+  return `#!/bin/sh\n${text
+    .split("\n")
+    .map((line) => `echo '${line}'\n`)
+    .join("")}`;
 }
 
 export function rules({ hosts }: ResolvedPreset): string[] {

@@ -447,7 +447,7 @@ export type PresetHost = Message<"caisson.v1.PresetHost"> & {
   rule: string;
 
   /**
-   * The file or variable that names it, or `default`.
+   * The file, the variable or the question to the tool that names it.
    *
    * @generated from field: string from = 2;
    */
