@@ -148,7 +148,43 @@ fn goes_to_the_daemon(name: &str) -> bool {
     matches!(name, "PATH" | "HOME" | "USER" | "LANG" | "TZ" | "TMPDIR" | "CONTAINER_HOST")
         || matches!(name, "DOCKER_HOST" | "DOCKER_CONTEXT" | "DOCKER_CONFIG")
         || ["XDG_", "CAISSON_", "OTEL_"].iter().any(|prefix| name.starts_with(prefix))
+        || TOOL_VARIABLES.contains(&name)
+        || (name.starts_with("CARGO_REGISTRIES_") && name.ends_with("_INDEX"))
 }
+
+/// By these a developer's tools are told where to fetch from and whom to trust: presets ask the daemon about it.
+const TOOL_VARIABLES: &[&str] = &[
+    "CARGO_HOME",
+    "CARGO_HTTP_CAINFO",
+    "CURL_CA_BUNDLE",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_SSL_CAINFO",
+    "GOENV",
+    "GONOPROXY",
+    "GONOSUMDB",
+    "GOPRIVATE",
+    "GOPROXY",
+    "GOROOT",
+    "GOSUMDB",
+    "JAVA_HOME",
+    "M2_HOME",
+    "MAVEN_HOME",
+    "NODE_EXTRA_CA_CERTS",
+    "NPM_CONFIG_REGISTRY",
+    "NPM_CONFIG_USERCONFIG",
+    "PIP_CERT",
+    "PIP_CONFIG_FILE",
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_FIND_LINKS",
+    "PIP_INDEX_URL",
+    "PYENV_ROOT",
+    "REQUESTS_CA_BUNDLE",
+    "RUSTUP_HOME",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "npm_config_registry",
+    "npm_config_userconfig",
+];
 
 fn open_private(path: &std::path::Path) -> Result<File, Trouble> {
     let mut options = OpenOptions::new();
@@ -206,9 +242,17 @@ mod tests {
 
     #[test]
     fn the_daemon_gets_the_user_s_environment_and_nothing_of_the_call() {
-        for name in
-            ["PATH", "HOME", "XDG_DATA_HOME", "CAISSON_ROOT", "OTEL_EXPORTER_OTLP_ENDPOINT", "TZ", "DOCKER_HOST"]
-        {
+        for name in [
+            "PATH",
+            "HOME",
+            "XDG_DATA_HOME",
+            "CAISSON_ROOT",
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+            "TZ",
+            "DOCKER_HOST",
+            "GOPROXY",
+            "CARGO_REGISTRIES_MINE_INDEX",
+        ] {
             assert!(goes_to_the_daemon(name), "{name}");
         }
         for name in [

@@ -5,6 +5,7 @@ import type { Box } from "./box.ts";
 import { gitConfig } from "./git.ts";
 import { imageEnv } from "./image.ts";
 import { envList, hostnameOf, inside, insidePath, sandboxEnv } from "./inside.ts";
+import { hostTrust } from "./network/host-trust.ts";
 import type { SandboxPlan } from "./spec.ts";
 import { coveredConfigs } from "./toolchains.ts";
 
@@ -25,7 +26,12 @@ export function sealOf(box: Box, plan: SandboxPlan, mounts: NonNullable<SealInit
         plan.profile,
         // What stands for a secret is not replaced by anything that was given.
         { ...plan.spec.env, ...plan.secrets?.env },
-        { ...imageEnv(plan.image), ...plan.toolchains?.env, ...plan.network.presetEnv },
+        {
+          ...imageEnv(plan.image),
+          ...hostTrust(plan.image),
+          ...plan.toolchains?.env,
+          ...plan.network.presetEnv,
+        },
       ),
     ),
     tmpfsBytes: BigInt(plan.limits.diskBytes),
