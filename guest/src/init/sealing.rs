@@ -158,6 +158,7 @@ impl Guest {
         // For people and agents inside; nothing depends on it.
         let _ = note::write(seal.description.as_ref(), holds);
         self.wall = Wall::Closed(Box::new(World::new(seal, &self.open_files, self.gateway.listeners.has_proxy())?));
+        self.refill_due = true;
         Ok(())
     }
 

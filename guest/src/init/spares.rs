@@ -47,10 +47,11 @@ impl Guest {
         Ok((pid, ours))
     }
 
-    /// Makes a spare monitor if there is none. A sandbox that has run one command may never run another.
+    /// Makes a spare monitor if there is none. A sandbox that has been closed without a command waits for its first one;
+    /// one that has run a single command may never run another.
     pub fn refill(&mut self) {
         self.refill_due = false;
-        if !self.spares.is_empty() || self.starts < 2 {
+        if !self.spares.is_empty() || self.starts == 1 {
             return;
         }
         let Ok((ours, theirs)) = sockets() else { return };

@@ -12,6 +12,7 @@ import type { Secrets } from "../secrets/index.ts";
 import { Toolchains } from "../toolchains/index.ts";
 import { Admission } from "./admission.ts";
 import type { Box } from "./box.ts";
+import { ClosedAhead } from "./closed-ahead.ts";
 import { EnforcementReports } from "./enforcement.ts";
 import { Idempotency } from "./idempotency.ts";
 import { defaultSettings, type EngineParts, type EngineSettings, type Log } from "./parts.ts";
@@ -38,6 +39,7 @@ export class EngineContext {
   readonly idempotency: Idempotency;
   readonly approvals: Approvals;
   readonly forwards = new Forwards();
+  readonly closedAhead = new ClosedAhead(this);
   #secrets: Promise<Secrets> | undefined;
   readonly outputBudget = new MemoryBudget(outputMemoryBytes);
   /** Living sandboxes by id, and by the name of their session in lower case. */
@@ -48,6 +50,8 @@ export class EngineContext {
   readonly troubles = new Map<string, string>();
   /** Looks names up for all sandboxes; made with the first connection. */
   names: NameResolver | undefined;
+  /** Resolves when what an earlier daemon left is gone. */
+  cleaned: Promise<void> = Promise.resolve();
   closing = false;
 
   constructor(parts: EngineParts) {

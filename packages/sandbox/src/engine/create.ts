@@ -7,13 +7,13 @@ import {
   WorkspaceMode,
 } from "@caisson/contract";
 import { chooseDriver } from "../driver/choose.ts";
-import type { Kind } from "../pool/entry.ts";
 import { newSandboxId } from "../pool/sandbox-id.ts";
 import { askForProfile, askForWritableBind } from "./asking.ts";
 import { Box } from "./box.ts";
 import type { EngineContext } from "./context.ts";
 import type { SpecInit } from "./engine.ts";
 import { resolveImage } from "./image.ts";
+import { kindOf } from "./kind.ts";
 import { endBox } from "./lifecycle.ts";
 import { planning } from "./network/index.ts";
 import { newRecord } from "./new-record.ts";
@@ -22,8 +22,15 @@ import { grantSecrets } from "./secrets.ts";
 import { findSnapshot } from "./snapshots/record.ts";
 import { continueMachine, specFrom } from "./snapshots/restore.ts";
 import { type PlanningParts, planSandbox, type SandboxPlan } from "./spec.ts";
-import { messageOf, register, type StartRequest, startBox, startError, unregister } from "./start-box.ts";
-import { shownOf } from "./toolchains.ts";
+import {
+  type Chosen,
+  messageOf,
+  register,
+  type StartRequest,
+  startBox,
+  startError,
+  unregister,
+} from "./start-box.ts";
 import { resolveWorkspace } from "./workspace.ts";
 
 export interface CreateRequest extends StartRequest {
@@ -57,11 +64,12 @@ export async function createBox(
   if (init.snapshot) plan.snapshot = findSnapshot(context, init.snapshot);
   const place = context.admission.enter(plan.limits);
   if (!place.waiting) {
-    const taken = await takeOrRelease(context, plan, place.release);
-    const box = new Box(newRecord(plan, taken.id, request.session, call.actor, context));
+    const chosen = await takeOrRelease(context, plan, place.release);
+    const box = new Box(newRecord(plan, chosen.taken.id, request.session, call.actor, context));
     box.place = place;
     request.made?.(box);
-    await startBox(context, box, plan, taken, request, call.actor);
+    await startBox(context, box, plan, chosen, request, call.actor);
+    context.closedAhead.expect(plan);
     return box;
   }
   const box = new Box(newRecord(plan, newSandboxId(), request.session, call.actor, context));
@@ -145,19 +153,16 @@ export async function startQueued(
   }
   box.record.place = taken.id;
   box.record.launch = taken.launched.record;
-  await startBox(context, box, plan, taken, { ...request, remember: () => [] }, actor);
+  await startBox(context, box, plan, { taken }, { ...request, remember: () => [] }, actor);
 }
 
-/** Which of the pool's sandboxes will do. Images come in later, so that one kind serves them all. */
-function kindOf({ driver, image, toolchains, workspace }: SandboxPlan): Kind {
-  const kind = { driver: driver.name, image: image ? "bare" : "host" };
-  if (driver.capabilities.includes("mounts")) return kind;
-  return { ...kind, shown: shownOf(toolchains, workspace) };
-}
-
-async function takeOrRelease(context: EngineContext, plan: SandboxPlan, release: () => void): Promise<Taken> {
+async function takeOrRelease(
+  context: EngineContext,
+  plan: SandboxPlan,
+  release: () => void,
+): Promise<Chosen> {
   try {
-    return await context.parts.pool.take(kindOf(plan));
+    return context.closedAhead.take(plan) ?? { taken: await context.parts.pool.take(kindOf(plan)) };
   } catch (error) {
     release();
     throw startError(error);

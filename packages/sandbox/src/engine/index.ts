@@ -281,6 +281,7 @@ class SandboxEngine implements Engine {
     context.forwards.closeAll();
     this.#upkeep.stop();
     context.watcher.stop();
+    await Promise.all([context.closedAhead.close(), context.cleaned]);
     await context.parts.pool.close();
     for (const box of context.boxes.values()) {
       box.outlet?.close();

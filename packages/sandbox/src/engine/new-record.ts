@@ -27,7 +27,7 @@ export function newRecord(
     ...(plan.caches.length > 0 ? { caches: plan.caches } : {}),
     ...(plan.image?.id ? { imageId: plan.image.id } : {}),
     workspace: workspaceOf(plan),
-    workdir: plan.workspace.dir || imageWorkdir(plan.image) || inside.home,
+    workdir: workdirOf(plan),
     labels: plan.spec.labels,
     agent: plan.spec.agent,
     limits: plan.limits,
@@ -46,6 +46,11 @@ export function newRecord(
     launch: undefined,
     bootId: context.bootId,
   };
+}
+
+/** Where commands start unless they say otherwise. */
+export function workdirOf(plan: SandboxPlan): string {
+  return plan.workspace.dir || imageWorkdir(plan.image) || inside.home;
 }
 
 function workspaceOf({ workspace: { dir, mode, transferred } }: SandboxPlan): SandboxRecord["workspace"] {

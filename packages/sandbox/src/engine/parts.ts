@@ -12,6 +12,10 @@ import type { SpecInit } from "./engine.ts";
 /** Where sandboxes come from. */
 export interface SandboxPool {
   take(kind: Kind): Promise<Taken>;
+  /** One that waits, once nobody waits for anything, if there is one. */
+  spare(kind: Kind): Promise<Taken | undefined>;
+  /** Ends one that was taken and is not used. */
+  discard(taken: Taken): void;
   /** Goes on with a saved machine. */
   launch(kind: Kind): Promise<{ id: string; dir: string; launched: Launched }>;
   /** Somebody waits for work of ours; call the result when it is done. */

@@ -1,28 +1,33 @@
 import { MechanismState } from "@caisson/contract";
 import type { SealInit } from "../link/guest.ts";
 import { tierName } from "../profiles/index.ts";
-import type { Box } from "./box.ts";
 import { gitConfig } from "./git.ts";
 import { imageEnv } from "./image.ts";
 import { envList, hostnameOf, inside, insidePath, sandboxEnv } from "./inside.ts";
 import { hostTrust } from "./network/host-trust.ts";
+import { workdirOf } from "./new-record.ts";
+import type { Taken } from "./parts.ts";
 import type { SandboxPlan } from "./spec.ts";
 import { coveredConfigs } from "./toolchains.ts";
 
 /** Everything that a guest must know to close the wall. */
-export function sealOf(box: Box, plan: SandboxPlan, mounts: NonNullable<SealInit["mounts"]>): SealInit {
+export function sealOf(
+  { id, launched }: Pick<Taken, "id" | "launched">,
+  plan: SandboxPlan,
+  mounts: NonNullable<SealInit["mounts"]>,
+): SealInit {
   return {
     mounts,
     ...(plan.driver.surroundings ? { surroundings: plan.driver.surroundings } : {}),
-    hostname: hostnameOf(box.id),
+    hostname: hostnameOf(id),
     uid: inside.uid,
     gid: inside.gid,
     user: inside.user,
     home: inside.home,
-    workdir: box.record.workdir,
+    workdir: workdirOf(plan),
     env: envList(
       sandboxEnv(
-        box.id,
+        id,
         plan.profile,
         // What stands for a secret is not replaced by anything that was given.
         { ...plan.spec.env, ...plan.secrets?.env },
@@ -44,11 +49,11 @@ export function sealOf(box: Box, plan: SandboxPlan, mounts: NonNullable<SealInit
     etc: { gitconfig: gitConfig(plan.spec.git) },
     required: [],
     description: {
-      id: box.id,
-      tier: tierName(box.record.tier),
-      driver: box.record.driver,
-      profile: box.record.profile,
-      holds: box.launched!.mechanisms().map(({ name, state, by, detail }) => ({
+      id,
+      tier: tierName(plan.driver.tier),
+      driver: plan.driver.name,
+      profile: plan.profile.name,
+      holds: launched.mechanisms().map(({ name, state, by, detail }) => ({
         name,
         enforced: state === MechanismState.ENFORCED,
         by,

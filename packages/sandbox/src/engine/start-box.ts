@@ -1,30 +1,26 @@
-import { CaissonError, SandboxState, WorkspaceMode } from "@caisson/contract";
+import { CaissonError, SandboxState } from "@caisson/contract";
 import type { Sealed } from "@caisson/contract/link";
 import type { StateChange } from "@caisson/store";
-import type { Launched } from "../driver/driver.ts";
-import { type LimitValues, outerLimits, sameBounds } from "../limits/index.ts";
-import { preparedLimits } from "../profiles/index.ts";
 import type { Box } from "./box.ts";
-import { cacheMounts } from "./caches.ts";
 import { cleanUp } from "./clean-up.ts";
+import { type Closing, closeWall } from "./close-wall.ts";
 import type { EngineContext } from "./context.ts";
 import { enforcementOf } from "./enforcement.ts";
-import { imageMounts } from "./image.ts";
 import { endBox } from "./lifecycle.ts";
 import { Outlet } from "./network/index.ts";
 import { startingData } from "./new-record.ts";
 import type { Taken } from "./parts.ts";
-import { sealOf } from "./seal.ts";
 import { bringTrust } from "./secrets.ts";
-import { restoreFiles, restoreLayer } from "./snapshots/restore.ts";
+import { restoreFiles } from "./snapshots/restore.ts";
 import type { SandboxPlan } from "./spec.ts";
-import { toolchainMounts } from "./toolchains.ts";
 import { pushProject } from "./transfer/push.ts";
 import { watchBox } from "./watch.ts";
-import { fillLayer, refuseSockets, workspaceMounts } from "./workspace.ts";
 
-/** How long after a consequence its cause may be told. */
-const togetherMs = 200;
+/** A sandbox for a plan; `closed` if its wall was closed for the same plan before anybody asked. */
+export interface Chosen {
+  readonly taken: Taken;
+  readonly closed?: Closing;
+}
 
 export interface StartRequest {
   /** Stored in the transaction that lets the sandbox be acknowledged. */
@@ -38,7 +34,7 @@ export async function startBox(
   context: EngineContext,
   box: Box,
   plan: SandboxPlan,
-  taken: Taken,
+  { taken, closed }: Chosen,
   request: StartRequest,
   actor: string,
 ): Promise<void> {
@@ -53,36 +49,14 @@ export async function startBox(
   box.record.state = SandboxState.STARTING;
   register(context, box);
   try {
-    if (context.cgroups.cgroups) {
-      box.cgroup = context.cgroups.cgroups.find(taken.id);
-      // Those of the pool have the default profile's bounds already.
-      if (!sameBounds(plan.limits, preparedLimits))
-        box.cgroup.configure(outerLimits(plan.driver, outsideLimits(plan.limits, launched)));
-    }
-    await refuseSockets(plan.workspace, context.parts.guest);
-    // Sent ahead of the seal, and answered in order.
-    const limited = launched.limitMemory?.(plan.limits.memoryBytes);
-    limited?.catch(() => {});
-    if (plan.workspace.mode === WorkspaceMode.COPY)
-      await fillLayer(plan.workspace, taken.dir, context.parts.guest);
-    if (plan.snapshot) await restoreLayer(context, plan.snapshot, taken.dir);
-    const mapOwner = launched.record.uid !== process.getuid?.();
-    const project = workspaceMounts(plan.workspace, taken.dir, mapOwner);
-    const root = imageMounts(plan.image, mapOwner);
-    const takesMounts = plan.driver.capabilities.includes("mounts");
-    const tools = toolchainMounts(takesMounts ? plan.toolchains : undefined, plan.workspace, mapOwner);
-    const caches = await cacheMounts(context, plan.caches, plan.workspace, mapOwner);
-    const sources = [root, project, tools, caches].flatMap((part) => part.sources);
-    const mounts = [root, project, tools, caches].flatMap((part) => part.mounts);
-    // What takes longest is asked for first. The janitor knows the sandbox since its launch, whatever enters it.
-    const attached = sources.length > 0 ? launched.attach(sources) : Promise.resolve([]);
+    if (context.cgroups.cgroups) box.cgroup = context.cgroups.cgroups.find(taken.id);
     if (plan.secrets) {
       await plan.secrets.keep(taken.dir);
       box.interceptor = plan.secrets.interceptor;
     }
     box.outlet = new Outlet(context, box);
     box.outlet.attach(guest);
-    const sealed = guest.seal(sealOf(box, plan, mounts));
+    const { sealed } = closed ?? (await closeWall(context, plan, taken));
     // What is sent in has to be there before the first command is.
     const needsFiles =
       plan.snapshot !== undefined || plan.workspace.transferred || plan.secrets !== undefined;
@@ -95,13 +69,12 @@ export async function startBox(
       { soon: true },
     );
     starting.catch(() => {});
-    await bothDone(attached, sealedOrEnded(sealed, launched.ended));
-    await limited;
+    const report = await sealed;
     if (plan.workspace.transferred) await pushProject(context, box, guest);
     if (plan.secrets) await bringTrust(plan.secrets, guest);
     if (plan.snapshot) await restoreFiles(context, plan.snapshot, guest);
     if (needsFiles) request.sealing?.(box);
-    await becomeReady(context, box, plan, await sealed, { ...request, actor });
+    await becomeReady(context, box, plan, report, { ...request, actor });
     // Whoever starts a command with the sandbox waits for the command's own record.
     if (!request.sealing) await starting;
   } catch (error) {
@@ -109,12 +82,6 @@ export async function startBox(
     await endBox(context, box, "start_failed", messageOf(error), actor);
     throw startError(error);
   }
-}
-
-/** What a kernel of its own bounds inside, its process outside must not be killed for. */
-function outsideLimits(limits: LimitValues, launched: Launched): LimitValues {
-  if (!launched.limitMemory) return limits;
-  return { ...limits, memoryBytes: preparedLimits.memoryBytes, pids: preparedLimits.pids };
 }
 
 /** A queued one that was ended while something was taken for it: that must go too. */
@@ -169,35 +136,6 @@ export function unregister(context: EngineContext, box: Box): void {
   if (box.record.session) context.sessions.delete(box.record.session.toLowerCase());
 }
 
-/** A guest that fails to seal exits with the code of the step; waiting for its answer would be in vain. */
-async function sealedOrEnded(sealed: Promise<Sealed>, ended: Promise<string>): Promise<Sealed> {
-  const died = ended.then((words): never => {
-    throw new CaissonError("SANDBOX_FAILED", `the sandbox ended while it was being closed: ${words}`);
-  });
-  died.catch(() => {});
-  try {
-    return await Promise.race([sealed, died]);
-  } catch (error) {
-    // The outer process's words are better than a lost link's.
-    if (error instanceof CaissonError && error.code === "GUEST_LOST")
-      await Promise.race([died, sleep(togetherMs)]);
-    throw error;
-  }
-}
-
-/** Resolves when both have; throws the error that is the cause rather than one that follows from it. */
-async function bothDone(attached: Promise<unknown>, sealed: Promise<unknown>): Promise<void> {
-  for (const promise of [attached, sealed]) promise.catch(() => {});
-  try {
-    await Promise.all([attached, sealed]);
-  } catch (error) {
-    // A guest that gets no mounts fails; why there are none is the better answer.
-    const follows = error instanceof CaissonError && ["SANDBOX_FAILED", "GUEST_LOST"].includes(error.code);
-    if (follows) await Promise.race([attached, sleep(togetherMs)]);
-    throw error;
-  }
-}
-
 export function startError(error: unknown): CaissonError {
   if (error instanceof CaissonError) return error;
   return new CaissonError("SANDBOX_FAILED", "the sandbox could not be started", { cause: error });
@@ -205,8 +143,4 @@ export function startError(error: unknown): CaissonError {
 
 export function messageOf(error: unknown): string {
   return error instanceof CaissonError ? error.message : "the sandbox could not be started";
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms).unref());
 }

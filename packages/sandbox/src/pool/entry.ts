@@ -111,7 +111,10 @@ export async function launchEntry(
 }
 
 /** Ends a sandbox that nobody took. */
-export async function discardEntry(entry: Entry, hooks: LaunchHooks): Promise<void> {
+export async function discardEntry(
+  entry: Pick<Entry, "sandboxId" | "launched" | "guest">,
+  hooks: LaunchHooks,
+): Promise<void> {
   entry.guest.close();
   await entry.launched.kill().catch(() => {});
   await tellGone(entry.sandboxId, hooks);

@@ -15,13 +15,14 @@ export class Gate {
     };
   }
 
-  /** Resolves after `quietMs` without work, or after `atMostMs` in any case: steady work must not starve the pool. */
-  async quiet(quietMs: number, atMostMs: number): Promise<void> {
+  /** Resolves after `quietMs` without work, or with false after `atMostMs`: steady work must not starve the pool. */
+  async quiet(quietMs: number, atMostMs: number): Promise<boolean> {
     const deadline = performance.now() + atMostMs;
     for (;;) {
       const now = performance.now();
       const wait = this.#working > 0 ? quietMs : this.#lastLeft + quietMs - now;
-      if (wait <= 0 || now >= deadline) return;
+      if (wait <= 0) return true;
+      if (now >= deadline) return false;
       await new Promise((resolve) => setTimeout(resolve, Math.min(wait, deadline - now)).unref());
     }
   }

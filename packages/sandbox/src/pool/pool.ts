@@ -113,6 +113,23 @@ export class Pool {
     }
   }
 
+  /** One that waits, taken once nobody waits for anything; undefined when there is none or the work never pauses. */
+  async spare(kind: Kind): Promise<Taken | undefined> {
+    const isQuiet = await this.#gate.quiet(this.#options.quietMs, this.#options.refillAtMostMs);
+    if (!isQuiet || this.#closed) return undefined;
+    const shelf = this.#shelf(kind);
+    this.#discardAll(shelf.takeStale(performance.now() - this.#options.maxAgeMs, this.#mounts()));
+    const waiting = shelf.take();
+    this.#refill();
+    if (!waiting) return undefined;
+    return taken(waiting, true);
+  }
+
+  /** Ends a sandbox that was taken and is not used. */
+  discard({ id, launched, guest }: Taken): void {
+    this.#discard({ sandboxId: id, launched, guest });
+  }
+
   /** Goes on with a saved machine; there is none in store, and its link is not open. */
   async launch(kind: Kind): Promise<{ id: string; dir: string; launched: Launched }> {
     if (this.#closed) throw new CaissonError("UNAVAILABLE", "the daemon is stopping");
@@ -219,7 +236,7 @@ export class Pool {
     for (const entry of entries) this.#discard(entry);
   }
 
-  #discard(entry: Entry): void {
+  #discard(entry: Parameters<typeof discardEntry>[0]): void {
     const ending = discardEntry(entry, this.#hooks).finally(() => this.#ending.delete(ending));
     this.#ending.add(ending);
   }
