@@ -78,7 +78,7 @@ function recordedAsEnded(context: EngineContext, box: Box): void {
   context.boxes.delete(box.id);
   const session = box.record.session.toLowerCase();
   if (context.sessions.get(session) === box) context.sessions.delete(session);
-  box.ready.reject(box.notReady());
+  if (box.record.readyAt === 0) box.ready.reject(box.notReady());
   box.gone.resolve();
   // What it held is freed after the answer; a daemon that dies before that finds it again at its start.
   void cleanUp(context, box);

@@ -53,6 +53,20 @@ test("a prewarmed pool gives sandboxes that waited, each once", async () => {
   assert.ok(!taken.some(({ id }) => id === again.id));
 });
 
+test("gives a spare one only when nobody waits, and takes back what is not used", async () => {
+  await using h = new Harness({ min: 2, refillAtMostMs: 20 });
+  h.pool.prewarm(h.kind);
+  await h.until(() => h.pool.waiting === 2);
+  const done = h.pool.working();
+  assert.equal(await h.pool.spare(h.kind), undefined);
+  done();
+  const spare = await h.pool.spare(h.kind);
+  assert.equal(spare?.warm, true);
+  h.pool.discard(spare!);
+  await h.until(() => h.gone.includes(spare!.id));
+  await h.until(() => h.pool.waiting === 2);
+});
+
 test("with a size of zero every launch is cold and nothing waits", async () => {
   await using h = new Harness({ max: 0 });
   h.pool.prewarm(h.kind);

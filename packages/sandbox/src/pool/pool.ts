@@ -119,10 +119,10 @@ export class Pool {
     if (!isQuiet || this.#closed) return undefined;
     const shelf = this.#shelf(kind);
     this.#discardAll(shelf.takeStale(performance.now() - this.#options.maxAgeMs, this.#mounts()));
-    const waiting = shelf.take();
+    if (shelf.size === 0) await this.#refilling;
+    const waiting = this.#closed ? undefined : shelf.take();
     this.#refill();
-    if (!waiting) return undefined;
-    return taken(waiting, true);
+    return waiting && taken(waiting, true);
   }
 
   /** Ends a sandbox that was taken and is not used. */
