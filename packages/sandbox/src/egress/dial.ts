@@ -1,5 +1,6 @@
 import { connect, type Socket } from "node:net";
 import type { Address } from "./addresses.ts";
+import { openBorrowing } from "./reading.ts";
 
 /** How long an address may take before the next one is tried beside it. */
 const headStartMs = 300;
@@ -33,13 +34,10 @@ export function dial(addresses: readonly Address[], port: number, signal: AbortS
         return;
       }
       // No lookup: the text is an address.
-      const socket = connect({
-        host: address.text,
-        port,
-        family: address.family,
-        allowHalfOpen: true,
-        noDelay: true,
-      });
+      const { text: host, family } = address;
+      const socket = openBorrowing((onread) =>
+        connect({ host, port, family, allowHalfOpen: true, noDelay: true, onread }),
+      );
       trying.add(socket);
       const failed = (error: Error) => {
         failure ??= error;

@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import { giveBack } from "../link/stream/borrowed.ts";
 import type { Flow } from "./flow.ts";
 
 /** Passes bytes in both directions until both sides have ended; each side's end and failure reach the other. */
@@ -28,7 +29,11 @@ function pump(from: Duplex, to: Duplex, count: (bytes: number) => void): void {
   const go = () => from.resume();
   from.on("data", (chunk: Buffer) => {
     count(chunk.length);
-    if (to.writable && !to.write(chunk)) {
+    // Nobody else has it: what it lies in can be used again once it is written.
+    const written = (error?: Error | null) => {
+      if (!error) giveBack(chunk);
+    };
+    if (to.writable && !to.write(chunk, written)) {
       from.pause();
       to.once("drain", go);
     }

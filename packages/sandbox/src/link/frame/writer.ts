@@ -7,6 +7,8 @@ export interface DataSource {
   readonly stream: number;
   /** The next bytes that its window allows, at most `max`; nothing when it must wait. */
   take(max: number): Uint8Array | undefined;
+  /** Told for each piece when the socket is done with its bytes. */
+  written?(): void;
   /** True once, when everything is sent and the stream is to be ended. */
   takeEnd(): boolean;
 }
@@ -108,7 +110,7 @@ export class FrameWriter {
       const piece = source.take(pieceBytes);
       if (piece) {
         this.#write(encodeHeader(frameType.data, source.stream, 0, piece.length));
-        this.#write(piece);
+        this.#write(piece, source);
         this.#sources.add(source);
       } else if (source.takeEnd()) {
         this.#write(encodeHeader(frameType.end, source.stream, 0, 0));
@@ -116,7 +118,7 @@ export class FrameWriter {
     }
   }
 
-  #write(bytes: Uint8Array): void {
+  #write(bytes: Uint8Array, source?: DataSource): void {
     if (this.#closed) return;
     if (this.#socket.writableLength > maxQueuedBytes) {
       this.close();
@@ -131,6 +133,10 @@ export class FrameWriter {
         this.#socket.uncork();
       });
     }
-    this.#socket.write(bytes);
+    if (source?.written)
+      this.#socket.write(bytes, (error) => {
+        if (!error) source.written!();
+      });
+    else this.#socket.write(bytes);
   }
 }

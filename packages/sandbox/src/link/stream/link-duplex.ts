@@ -4,6 +4,7 @@ import type { Connection } from "../connection.ts";
 import { connectionWindowBytes, windowBytes } from "../frame/frame.ts";
 import type { DataSource } from "../frame/writer.ts";
 import { LinkViolation } from "../violation.ts";
+import { borrow } from "./borrowed.ts";
 import { Intake } from "./intake.ts";
 import { PieceQueue } from "./piece-queue.ts";
 import type { StreamReceiver } from "./receiver.ts";
@@ -43,6 +44,7 @@ export class LinkDuplex extends Duplex {
     this.#source = {
       stream,
       take: (max) => this.#sending.take(max),
+      written: () => this.#sending.written(),
       takeEnd: () => this.#takeEnd(),
     };
     // Whoever forgets to listen must not end the daemon by it.
@@ -86,7 +88,7 @@ export class LinkDuplex extends Duplex {
       this.destroy(new CaissonError("UNAVAILABLE", "too much waits on the connections of the sandbox"));
     } else if (this.#wanting) {
       this.#wanting = false;
-      this.#lend(Buffer.from(piece));
+      this.#lend(borrow(piece));
     } else {
       this.#queue.push(0, piece);
     }

@@ -1,6 +1,6 @@
 import { LinkViolation } from "../violation.ts";
 
-/** The daemon's half of a connection: bytes are let go as soon as they are sent, since nothing is ever sent twice. */
+/** The daemon's half of a connection: bytes are let go as soon as they are written, since nothing is ever sent twice. */
 export class Sending {
   readonly #window: number;
   #waiting: Uint8Array[] = [];
@@ -8,7 +8,9 @@ export class Sending {
   #at = 0;
   #sent = 0;
   #acked = 0;
-  /** Told when everything that was given has been sent. */
+  /** Pieces that are taken and that the socket may still read. */
+  #writing = 0;
+  /** Told when everything that was given has been written. */
   #drained: (() => void) | undefined;
   #ending = false;
   #ended = false;
@@ -17,10 +19,10 @@ export class Sending {
     this.#window = window;
   }
 
-  /** The bytes must not be changed until `sent` is called. */
-  give(pieces: readonly Uint8Array[], sent: () => void): void {
+  /** The bytes must not be changed until `written` is called. */
+  give(pieces: readonly Uint8Array[], written: () => void): void {
     this.#waiting.push(...pieces);
-    this.#drained = sent;
+    this.#drained = written;
   }
 
   end(): void {
@@ -34,12 +36,21 @@ export class Sending {
     const piece = first.subarray(this.#at, this.#at + room);
     this.#at += piece.length;
     this.#sent += piece.length;
+    this.#writing += 1;
     if (this.#at === first.length) {
       this.#waiting.shift();
       this.#at = 0;
-      if (this.#waiting.length === 0) this.#tell();
     }
     return piece;
+  }
+
+  /** The socket is done with the piece that was taken first. */
+  written(): void {
+    this.#writing -= 1;
+    if (this.#writing > 0 || this.#waiting.length > 0) return;
+    const drained = this.#drained;
+    this.#drained = undefined;
+    drained?.();
   }
 
   /** True once, when everything is sent. */
@@ -61,12 +72,5 @@ export class Sending {
     this.#waiting = [];
     this.#ending = false;
     this.#drained = undefined;
-  }
-
-  #tell(): void {
-    const drained = this.#drained;
-    this.#drained = undefined;
-    // Not within the sender's own turn: whoever is told may give more.
-    if (drained) queueMicrotask(drained);
   }
 }
