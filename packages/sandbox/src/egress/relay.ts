@@ -1,6 +1,7 @@
-import type { Socket } from "node:net";
+import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { giveBack } from "../link/stream/borrowed.ts";
+import { LinkDuplex } from "../link/stream/link-duplex.ts";
 import type { Flow } from "./flow.ts";
 
 /** Passes bytes in both directions until both sides have ended; each side's end and failure reach the other. */
@@ -27,11 +28,13 @@ export function over(client: Duplex, socket: Socket): Promise<void> {
 
 function pump(from: Duplex, to: Duplex, count: (bytes: number) => void): void {
   const go = () => from.resume();
+  // Both write bytes and forget them; whoever else is there may keep them.
+  const forgets = to instanceof Socket || to instanceof LinkDuplex;
   from.on("data", (chunk: Buffer) => {
     count(chunk.length);
     // Nobody else has it: what it lies in can be used again once it is written.
     const written = (error?: Error | null) => {
-      if (!error) giveBack(chunk);
+      if (!error && forgets) giveBack(chunk);
     };
     if (to.writable && !to.write(chunk, written)) {
       from.pause();
