@@ -104,6 +104,8 @@ const stages: Record<string, () => void> = {
 };
 
 const wanted = process.argv.slice(2).filter((arg) => !arg.startsWith("--"));
+// Some hundred processes read the same sources.
+process.env.NODE_COMPILE_CACHE ??= join(root, ".caisson/compiled");
 if (process.argv.includes("--full")) process.env.CAISSON_TEST_FULL = "1";
 for (const name of wanted) {
   if (!Object.hasOwn(stages, name)) {

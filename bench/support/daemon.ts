@@ -30,6 +30,8 @@ export async function startDaemon(env: Record<string, string> = {}, kept?: strin
     CAISSON_LISTEN_TCP: "127.0.0.1:0",
     // Somebody may be editing while it is measured.
     CAISSON_DAEMON_RENEW: "false",
+    // As the launcher starts it.
+    NODE_COMPILE_CACHE: join(home, "cache"),
     ...env,
   };
   const began = performance.now();

@@ -1,5 +1,6 @@
 // Wires everything. What is not needed to serve the first call is loaded afterwards.
 import { mkdirSync, rmSync } from "node:fs";
+import { getCompileCacheDir } from "node:module";
 import { isIPv6 } from "node:net";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -65,7 +66,8 @@ export async function runDaemon(): Promise<void> {
 /** The same process, so that whoever looks after it notices nothing, with the sources as they are now. */
 function becomeAnother(): void {
   const { execPath, execArgv, argv, env } = process;
-  process.execve!(execPath, [execPath, ...execArgv, ...argv.slice(1)], env);
+  const compiled = { NODE_COMPILE_CACHE: getCompileCacheDir() ?? "" };
+  process.execve!(execPath, [execPath, ...execArgv, ...argv.slice(1)], { ...env, ...compiled });
 }
 
 /** `renew` is called when this daemon should give way to one of newer sources. */

@@ -8,7 +8,9 @@ if (process.platform !== "linux") {
   process.exit(1);
 }
 process.umask(0o077);
+// The launcher has switched it on already; no program that the daemon starts is to write there.
 enableCompileCache(join(dataDirectory(), "cache"));
+delete process.env.NODE_COMPILE_CACHE;
 
 const { runDaemon } = await import("./daemon.ts");
 await runDaemon();
