@@ -7,6 +7,7 @@ mod carry_out;
 mod compare;
 mod copying;
 mod export;
+mod git_index;
 mod journal;
 mod layer;
 mod rebase;

@@ -10,7 +10,7 @@ use std::{
 use rustix::{fs::Stat, io::Errno};
 
 use super::{
-    Answers, JobError, beneath, compare,
+    Answers, JobError, beneath, compare, git_index,
     journal::{Identity, Known},
     layer::{self, Place},
     renames,
@@ -141,6 +141,13 @@ impl Scan {
         let (before, after) = (layer::state(lower, name, old)?, layer::state(upper, name, new)?);
         let looks_other = before.r#type != after.r#type || before.target != after.target || before.size != after.size;
         let regular = layer::file_type(new) == Type::Regular;
+        if path == git_index::PATH
+            && regular
+            && layer::file_type(old) == Type::Regular
+            && git_index::stage_the_same((upper, name), (lower, name))?
+        {
+            return Ok(());
+        }
         let kind = if looks_other || (regular && !compare::same_content((upper, name), (lower, name))?) {
             Kind::Modified
         } else if before.mode != after.mode && layer::file_type(new) != Type::Symlink {

@@ -69,8 +69,8 @@ export interface Subject extends AsyncDisposable {
 }
 
 /** A daemon of the account and a client of it. */
-export async function subject(account: Account): Promise<Subject> {
-  const daemon = await startDaemon({ account });
+export async function subject(account: Account, env: Record<string, string> = {}): Promise<Subject> {
+  const daemon = await startDaemon({ account, env });
   const client = await connect({ socket: daemon.socket });
   return {
     account,

@@ -16,8 +16,8 @@ import {
   LayerChangeKind,
   LayerFileType,
 } from "@caisson/contract/keeper";
-import { git } from "./git.ts";
 import { matcher } from "./glob.ts";
+import { hooksPlaces } from "./hooks.ts";
 import { withoutIgnored } from "./ignored.ts";
 import { type JobInit, type JobItem, runJob } from "./job.ts";
 import { Merger } from "./merge.ts";
@@ -253,11 +253,10 @@ async function protectionOf(layer: Layer): Promise<{ protection: Protection; wor
     for await (const { path, new: now } of scan(layer, { content: 4096n }))
       yield { path: pathText(path), content: now?.content };
   });
-  const hooks = await git(layer, ["config", "--type=path", "--get-all", "core.hooksPath"]);
   const protection = new Protection({
     projectDir,
     hasInProject: (path) => existsSync(join(projectDir, path)),
-    hooks: (hooks?.toString() ?? "").split("\n").filter(Boolean),
+    hooks: await hooksPlaces(layer),
     isWorktree: (path) => worktrees.passes(path),
   });
   return { protection, worktrees };

@@ -22,8 +22,18 @@ const harmless = [
   ].flatMap((setting) => ["-c", setting]),
 ];
 
-/** What git prints, at most 4 MiB; undefined if it fails. Nothing of the user's or system's configuration is read. */
-export async function git(project: Project, args: string[], input?: Uint8Array): Promise<Buffer | undefined> {
+export interface GitOptions {
+  input?: Uint8Array;
+  /** Reads the settings of whoever has this home, and the machine's. Default: nobody's but the repository's own. */
+  home?: string;
+}
+
+/** What git prints, at most 4 MiB; undefined if it fails. */
+export async function git(
+  project: Project,
+  args: string[],
+  { input, home }: GitOptions = {},
+): Promise<Buffer | undefined> {
   const { projectDir: dir, uid, gid } = project;
   const child = spawn("git", [...harmless, ...args], {
     cwd: dir,
@@ -32,9 +42,9 @@ export async function git(project: Project, args: string[], input?: Uint8Array):
     stdio: [input ? "pipe" : "ignore", "pipe", "ignore"],
     env: {
       PATH: "/usr/bin:/bin",
-      HOME: "/nonexistent",
-      GIT_CONFIG_NOSYSTEM: "1",
-      GIT_CONFIG_GLOBAL: "/dev/null",
+      ...(home
+        ? { HOME: home }
+        : { HOME: "/nonexistent", GIT_CONFIG_NOSYSTEM: "1", GIT_CONFIG_GLOBAL: "/dev/null" }),
       GIT_TERMINAL_PROMPT: "0",
       GIT_OPTIONAL_LOCKS: "0",
       GIT_CEILING_DIRECTORIES: dirname(dir),

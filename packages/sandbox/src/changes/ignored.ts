@@ -27,7 +27,7 @@ async function kept<T extends LayerChange>(project: Project, changes: T[]): Prom
   );
   const input = Buffer.concat(names.flatMap((name) => [name, Buffer.of(0)]));
   // It ends with 1 when nothing is ignored, and prints nothing either way.
-  const output = await git(project, ["--no-literal-pathspecs", "check-ignore", "-z", "--stdin"], input);
+  const output = await git(project, ["--no-literal-pathspecs", "check-ignore", "-z", "--stdin"], { input });
   if (output === undefined) return changes;
   const ignored = new Set(output.toString("latin1").split("\0"));
   return changes.filter((_, index) => !ignored.has(names[index]!.toString("latin1")));

@@ -102,9 +102,14 @@ test("links that lead out of the project are withheld, others and those to progr
     assert.match(link("a/link", target) ?? "", /leads out/, target);
 });
 
-test("where the repository's settings say that its hooks are, nothing is applied", () => {
-  const withHooks = (path: string, ...hooks: string[]) =>
-    new Protection({ projectDir: "/p", hasInProject: () => false, hooks }).withheld({ path, now: "file" });
+test("where settings say that hooks are, nothing is applied, nor led there elsewhere", () => {
+  const judge = (change: Judged, hooks: string[]) =>
+    new Protection({ projectDir: "/p", hasInProject: () => false, hooks }).withheld(change);
+  const withHooks = (path: string, ...hooks: string[]) => judge({ path, now: "file" }, hooks);
+  assert.match(judge({ path: "tools", now: "link", target: "evil" }, ["tools/hooks"]) ?? "", /hooks/);
+  assert.equal(judge({ path: "tools", now: "directory" }, ["tools/hooks"]), undefined);
+  assert.match(withHooks("pre-commit", ".") ?? "", /hooks/);
+  assert.equal(withHooks("src/main.c", "."), undefined);
   assert.match(withHooks("tools/hooks/pre-commit", "tools/hooks") ?? "", /hooks/);
   assert.match(withHooks("tools/hooks/pre-commit", "/p/tools/./hooks/") ?? "", /hooks/);
   assert.equal(withHooks("tools/hooks2/x", "tools/hooks"), undefined);

@@ -17,7 +17,7 @@ export interface Protected {
   projectDir: string;
   /** Is there anything at this path of the project, on the host? */
   hasInProject(path: string): boolean;
-  /** Where git looks for hooks instead of its own place, as the repository's settings have it. */
+  /** Where git looks for hooks instead of its own place. */
   hooks?: readonly string[];
   /** Is it part of a worktree that may pass? */
   isWorktree?(path: string): boolean;
@@ -46,7 +46,7 @@ export class Protection {
       const reason = names.get(part.toLowerCase());
       if (reason) return reason;
     }
-    if (this.#hooks.some((hooks) => change.path === hooks || change.path.startsWith(`${hooks}/`)))
+    if (this.#hooks.some((hooks) => leadsTo(hooks, change)))
       return "git on the host runs its hooks from there";
     return this.#leavesProject(change) ?? this.#bareRepository(parts, change);
   }
@@ -94,6 +94,14 @@ export class Protection {
   }
 }
 
+/** Is the change at this place or below, or does it lead the way there elsewhere? */
+function leadsTo(place: string, { path, now }: Judged): boolean {
+  // The project itself as the place of hooks: there only the names tell.
+  if (place === "") return hookNames.test(path);
+  if (path === place || path.startsWith(`${place}/`)) return true;
+  return place.startsWith(`${path}/`) && (now === "link" || now === "other");
+}
+
 /** Where a path leads from a directory of the project, by names alone; undefined: out of it. */
 function inProject(projectDir: string, parent: string, path: string): string | undefined {
   const absolute = path.startsWith("/");
@@ -112,6 +120,9 @@ function inProject(projectDir: string, parent: string, path: string): string | u
 
 /** What interpreters of virtual environments and the like lead to. */
 const systemPrograms = /^\/(usr|bin|sbin|lib|lib64|opt)\//;
+
+const hookNames =
+  /^((pre|post)-[a-z0-9-]+|(applypatch|prepare-commit|commit)-msg|update|proc-receive|push-to-checkout|reference-transaction|sendemail-validate|fsmonitor-watchman)$/;
 
 const gitActs = "git on the host would act on it";
 /** What git runs programs from, or is led to such, in a repository's directory. */

@@ -10,6 +10,8 @@ export function gitConfig(identity: GitIdentity | undefined): string {
     "[core]",
     "\tcheckStat = minimal",
     "\ttrustctime = false",
+    // Spares `git status` the reading of directories, which weighs up what overlayfs adds to each file.
+    "\tuntrackedCache = true",
     // Whoever owns the project on the host: inside there is only one user to trust or not.
     "[safe]",
     "\tdirectory = *",
