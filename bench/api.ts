@@ -5,6 +5,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Client, connect } from "@caisson/client";
+import { BareSpawner } from "./support/bare-spawner.ts";
 import { launcher, residentMb, root, startDaemon } from "./support/daemon.ts";
 import { interleave, median } from "./support/measure.ts";
 import { startPlain } from "./support/plain.ts";
@@ -119,29 +120,24 @@ async function smallExecs(): Promise<void> {
   const box = await client.create();
   const sameBox = overTcp.sandboxes.at(box.id);
   const count = rounds / 5;
-  const results: Record<"unix" | "tcp" | "bare", number[]> = { unix: [], tcp: [], bare: [] };
+  await using spawner = new BareSpawner();
+  const times = await interleave(
+    {
+      unix: async () => void (await box.run(["/bin/true"])),
+      tcp: async () => void (await sameBox.run(["/bin/true"])),
+      bare: spawner.spawn,
+    },
+    count,
+  );
   const rates: number[] = [];
   for (let turn = 0; turn < 3; turn++) {
     // In a process of its own, where nothing else has grown its memory.
     const script = join(import.meta.dirname, "support/bare-spawns.ts");
-    const bare = (atOnce: number) =>
-      JSON.parse(
-        execFileSync(process.execPath, [script, String(count), String(atOnce)], { encoding: "utf8" }),
-      ) as { p50: number; perSecond: number };
-    results.bare.push(bare(1).p50);
-    const times = await interleave(
-      {
-        unix: async () => void (await box.run(["/bin/true"])),
-        tcp: async () => void (await sameBox.run(["/bin/true"])),
-      },
-      count,
-    );
-    results.unix.push(median(times.unix));
-    results.tcp.push(median(times.tcp));
-    rates.push((await perSecond(() => box.run(["/bin/true"]), count, 8)) / bare(8).perSecond);
+    const printed = execFileSync(process.execPath, [script, String(count), "8"], { encoding: "utf8" });
+    rates.push((await perSecond(() => box.run(["/bin/true"]), count, 8)) / JSON.parse(printed).perSecond);
   }
   const versus = "child_process.spawn";
-  const [unix, tcp, bare] = [results.unix, results.tcp, results.bare].map(median) as [number, number, number];
+  const [unix, tcp, bare] = [times.unix, times.tcp, times.bare].map(median) as [number, number, number];
   report.add({
     what: "a small exec by the SDK on the Unix socket, p50",
     value: unix,

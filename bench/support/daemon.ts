@@ -8,6 +8,8 @@ import { type Client, connect as connectClient } from "@caisson/client";
 
 export const root = join(import.meta.dirname, "../..");
 export const launcher = join(root, "caisson");
+/** What the first use of the other one makes, and people put on their PATH. */
+export const installed = join(root, ".caisson/bin/caisson");
 
 export interface BenchDaemon {
   home: string;

@@ -54,7 +54,7 @@ fn node_with(entry: &str) -> Result<Command, Trouble> {
 }
 
 /// The installation's root: the launcher lives at ROOT/.caisson/bin/caisson.
-fn root() -> Result<PathBuf, Trouble> {
+pub fn root() -> Result<PathBuf, Trouble> {
     if let Some(root) = env::var_os("CAISSON_ROOT").filter(|root| !root.is_empty()) {
         return std::path::absolute(root)
             .map_err(|error| Trouble::new(format!("CAISSON_ROOT: {error}"), "Make it an absolute path."));

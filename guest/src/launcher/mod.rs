@@ -15,6 +15,7 @@ mod socket;
 mod terminal;
 mod trouble;
 mod ttrpc;
+mod upkeep;
 
 use std::{ffi::OsString, process::ExitCode};
 
@@ -25,16 +26,22 @@ use trouble::Trouble;
 const EXIT_TROUBLE: u8 = 125;
 
 pub fn main(args: &[OsString]) -> ExitCode {
-    let result = if std::env::var_os("CAISSON_URL").is_some_and(|url| !url.is_empty()) {
-        command::run_cli_here(args)
-    } else {
-        call(args)
-    };
+    let result = serve(args);
     ExitCode::from(result.unwrap_or_else(|trouble| {
         terminal::restore();
         trouble.print();
         EXIT_TROUBLE
     }))
+}
+
+fn serve(args: &[OsString]) -> Result<u8, Trouble> {
+    if let Some(code) = upkeep::renew(args)? {
+        return Ok(code);
+    }
+    if std::env::var_os("CAISSON_URL").is_some_and(|url| !url.is_empty()) {
+        return command::run_cli_here(args);
+    }
+    call(args)
 }
 
 /// Runs one command line in the daemon, which may turn out to be of another build once.

@@ -183,3 +183,32 @@ fn with_a_url_the_cli_runs_in_a_node_of_its_own() {
     let expected = format!("--disable-warning=ExperimentalWarning {}/main.ts ps --json\n", entry.display());
     assert_eq!(said(&output), (Some(0), expected, String::new()));
 }
+
+#[test]
+fn a_checkout_newer_than_what_was_made_of_it_is_set_up_first() {
+    let home = TestHome::new();
+    let write = |name: &str, text: &str| {
+        let path = home.0.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        fs::File::open(path).unwrap()
+    };
+    let at = |seconds| std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+    let stamp = write(".caisson/stamp", "");
+    let index = write("elsewhere/index", "");
+    write(".git", "gitdir: elsewhere\n");
+    write("scripts/bootstrap.sh", "echo set up >&2; exit $FAILS\n");
+    write(".caisson/bin/caisson", "#!/bin/sh\necho the next one got $*\n");
+    home.serve(|mut call| call.send(Output::Exit(9)));
+    let run = |fails: &str| {
+        let mut command = home.launcher();
+        said(&command.args(["ps"]).env("CAISSON_ROOT", &home.0).env("FAILS", fails).output().unwrap())
+    };
+    stamp.set_modified(at(1_000)).unwrap();
+    index.set_modified(at(2_000)).unwrap();
+    assert_eq!(run("0"), (Some(0), "the next one got ps\n".into(), "set up\n".into()));
+    assert_eq!(run("1"), (Some(125), String::new(), "set up\n".into()));
+    stamp.set_modified(at(2_000)).unwrap();
+    assert_eq!(run("1").0, Some(9));
+}
