@@ -99,7 +99,7 @@ const stages: Record<string, () => void> = {
   conformance: () => runNode(["conformance/**/*.test.ts"], 1),
   drivers: () => runNode(["test/drivers/**/*.test.ts"], 1),
   security: () => runNode(["test/security/**/*.test.ts"], 2),
-  faults: () => runNode(["test/faults/**/*.test.ts"], 1),
+  faults: () => runNode(["test/faults/**/*.test.ts"], 2),
   docs: () => runNode(["test/docs/**/*.test.ts"], 1),
 };
 
