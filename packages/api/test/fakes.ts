@@ -335,6 +335,7 @@ export function fakeEngine(watched: Watched): Engine {
         name: "npm",
         hosts: [{ rule: "a.test:443", from: "default", project: false, byTool: false }],
         env: { A: "b" },
+        files: [],
         notes: ["n"],
       },
     ],

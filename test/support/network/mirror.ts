@@ -1,5 +1,5 @@
-// What package managers fetch, as files: a git repository, an npm package, a wheel, a Maven artifact and a Go module of one
-// release each, as registries lay them out.
+// What package managers fetch, as files: a git repository, an npm package, a wheel, a crate, a Maven artifact and a Go module of
+// one release each, as registries lay them out.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -20,6 +20,7 @@ export function makeMirror(dir: string, url: string): void {
     "<project><modelVersion>4.0.0</modelVersion><groupId>test.mirror</groupId><artifactId>parent</artifactId><version>1</version><packaging>pom</packaging></project>\n",
   );
   goModule(dir, write);
+  crate(dir, url, write);
 }
 
 type Write = (path: string, content: string | Buffer) => void;
@@ -73,6 +74,19 @@ function goModule(dir: string, write: Write): void {
   write("gozip/demo.test/mod@v1.0.0/go.mod", "module demo.test/mod\n");
   write("gozip/demo.test/mod@v1.0.0/mod.go", "package mod\n");
   zip(join(dir, "gozip"), join(dir, base, "v1.0.0.zip"), ["demo.test"]);
+}
+
+/** A sparse index, whose crates lie elsewhere on the same host. */
+function crate(dir: string, url: string, write: Write): void {
+  write("crate/demo-1.0.0/Cargo.toml", '[package]\nname = "demo"\nversion = "1.0.0"\nedition = "2021"\n');
+  write("crate/demo-1.0.0/src/lib.rs", 'pub const WORD: &str = "reached";\n');
+  const archive = join(dir, "crates/demo/1.0.0/download");
+  write("crates/demo/1.0.0/download", "");
+  execFileSync("tar", ["-czf", archive, "demo-1.0.0"], { cwd: join(dir, "crate") });
+  const cksum = createHash("sha256").update(readFileSync(archive)).digest("hex");
+  const entry = { name: "demo", vers: "1.0.0", deps: [], cksum, features: {}, yanked: false };
+  write("cargo/config.json", JSON.stringify({ dl: `${url}/crates` }));
+  write("cargo/de/mo/demo", `${JSON.stringify(entry)}\n`);
 }
 
 /** Files alone: Go takes no archive that names directories. */

@@ -1,7 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { CaissonError, type Secret, SecretSchema } from "@caisson/contract";
 import type { Interceptor } from "../egress/seams.ts";
-import type { Guest } from "../link/guest.ts";
 import type { DefinedSecret } from "../secrets/index.ts";
 import type { SandboxSecrets } from "../secrets/sandbox-secrets.ts";
 import type { EngineContext } from "./context.ts";
@@ -55,19 +54,6 @@ export async function adoptSecrets(
   const { SandboxSecrets } = await load();
   const dir = context.dirOf(record.place);
   return (await SandboxSecrets.adopt(dir, await context.secrets(), context.settings.extraCa)).interceptor;
-}
-
-/** Programs inside have to find the sandbox's authority before the first of them starts. */
-export async function bringTrust(secrets: SandboxSecrets, guest: Guest): Promise<void> {
-  const { signal } = new AbortController();
-  for (const { path, content } of await secrets.files()) {
-    const options = { path, mode: 0o644, parents: true, ifMatch: "", maxBytes: BigInt(content.length) };
-    await guest.files.write(options, only(content), signal);
-  }
-}
-
-async function* only(content: Buffer): AsyncGenerator<Uint8Array> {
-  yield content;
 }
 
 function toSecret(secret: DefinedSecret): Secret {

@@ -2,6 +2,7 @@ import { CaissonError, SandboxState } from "@caisson/contract";
 import type { Sealed } from "@caisson/contract/link";
 import type { StateChange } from "@caisson/store";
 import type { Box } from "./box.ts";
+import { bringFiles, toolFiles } from "./bring-files.ts";
 import { cleanUp } from "./clean-up.ts";
 import { type Closing, closeWall } from "./close-wall.ts";
 import type { EngineContext } from "./context.ts";
@@ -10,7 +11,6 @@ import { endBox } from "./lifecycle.ts";
 import { Outlet } from "./network/index.ts";
 import { startingData } from "./new-record.ts";
 import type { Taken } from "./parts.ts";
-import { bringTrust } from "./secrets.ts";
 import { restoreFiles } from "./snapshots/restore.ts";
 import type { SandboxPlan } from "./spec.ts";
 import { pushProject } from "./transfer/push.ts";
@@ -58,8 +58,12 @@ export async function startBox(
     box.outlet.attach(guest);
     const { sealed } = closed ?? (await closeWall(context, plan, taken));
     // What is sent in has to be there before the first command is.
+    const told = toolFiles(plan);
     const needsFiles =
-      plan.snapshot !== undefined || plan.workspace.transferred || plan.secrets !== undefined;
+      plan.snapshot !== undefined ||
+      plan.workspace.transferred ||
+      plan.secrets !== undefined ||
+      told.length > 0;
     if (!needsFiles) request.sealing?.(box);
     // Synced together with its being ready: until then a sync would only hold up the file system that the project's
     // writable layer is being made on.
@@ -71,7 +75,8 @@ export async function startBox(
     starting.catch(() => {});
     const report = await sealed;
     if (plan.workspace.transferred) await pushProject(context, box, guest);
-    if (plan.secrets) await bringTrust(plan.secrets, guest);
+    if (plan.secrets) await bringFiles(await plan.secrets.files(), guest);
+    await bringFiles(told, guest);
     if (plan.snapshot) await restoreFiles(context, plan.snapshot, guest);
     if (needsFiles) request.sealing?.(box);
     await becomeReady(context, box, plan, report, { ...request, actor });

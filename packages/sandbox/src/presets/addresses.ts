@@ -1,7 +1,9 @@
-import { lookup } from "node:dns/promises";
-import { parseAddress } from "../egress/addresses.ts";
+import { type Address, parseAddress } from "../egress/addresses.ts";
 import { specialOf } from "../egress/special.ts";
 import type { PresetHost } from "./preset.ts";
+
+/** As connections are looked up later. */
+export type LookUp = (name: string) => Promise<readonly Address[]>;
 
 const lookupWithinMs = 2000;
 
@@ -13,25 +15,24 @@ const kinds = new Set(["private", "shared", "reserved"]);
  * or the tool itself goes there, that address is named too; what only a project's file names stays out, and this machine itself
  * is named only where somebody configured it.
  */
-export async function addressRules(hosts: readonly PresetHost[]): Promise<string[]> {
+export async function addressRules(hosts: readonly PresetHost[], lookUp: LookUp): Promise<string[]> {
   const trusted = hosts.filter(({ project }) => !project);
-  const found = await Promise.all(trusted.map(innerAddresses));
+  const found = await Promise.all(trusted.map((host) => innerAddresses(host, lookUp)));
   return found.flat();
 }
 
-async function innerAddresses({ rule, byTool }: PresetHost): Promise<string[]> {
+async function innerAddresses({ rule, byTool }: PresetHost, lookUp: LookUp): Promise<string[]> {
   const colon = rule.lastIndexOf(":");
   const [name, port] = [rule.slice(0, colon), rule.slice(colon + 1)];
   if (parseAddress(name) || name.startsWith("[")) return [];
   const late = new Promise<[]>((resolve) => setTimeout(resolve, lookupWithinMs, []).unref());
-  const addresses = await Promise.race([lookup(name, { all: true }).catch(() => []), late]);
+  const addresses = await Promise.race([lookUp(name).catch(() => []), late]);
   return addresses
-    .filter(({ address }) => {
-      const parsed = parseAddress(address);
-      const special = parsed && specialOf(parsed);
+    .filter((address) => {
+      const special = specialOf(address);
       return (
         special && !special.never && (kinds.has(special.kind) || (special.kind === "loopback" && !byTool))
       );
     })
-    .map(({ address, family }) => (family === 6 ? `[${address}]:${port}` : `${address}:${port}`));
+    .map(({ text, family }) => (family === 6 ? `[${text}]:${port}` : `${text}:${port}`));
 }

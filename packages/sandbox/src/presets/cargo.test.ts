@@ -50,16 +50,18 @@ replace-with = "mirror"
 [source.mirror]
 registry = "sparse+https://mirror.test/index/"
 [registries.company]
-index = "https://company.test:8443/git/index"
+index = "sparse+https://user:pass@company.test:8443/git/index/"
 `,
     ...kept("mirror.test", "https://mirror.test/crates"),
     ...kept("company.test", "https://crates.company.test/"),
   });
-  assert.deepEqual(rules(await cargo(host)), [
-    "mirror.test:443",
-    "company.test:8443",
-    "crates.company.test:443",
-  ]);
+  const found = await cargo(host);
+  assert.deepEqual(rules(found), ["mirror.test:443", "company.test:8443", "crates.company.test:443"]);
+  assert.equal(
+    found.files[0]!.content,
+    '[source.crates-io]\nreplace-with = "caisson-mirror"\n[source.caisson-mirror]\nregistry = "sparse+https://mirror.test/index/"\n' +
+      '[registries."company"]\nindex = "sparse+https://company.test:8443/git/index/"\n',
+  );
 });
 
 test("vendored sources need no network, and a circle ends", async () => {

@@ -2,9 +2,10 @@
 // by another source, and further registries can be named.
 import { join } from "node:path";
 import { downloadsOf } from "./cargo-downloads.ts";
-import { Places } from "./place.ts";
+import { Places, withoutCredentials } from "./place.ts";
 import type { Preset, PresetSource } from "./preset.ts";
 import { readProjectText, readText } from "./read.ts";
+import { cargoConfig } from "./told.ts";
 import { askFor } from "./tool.ts";
 
 interface ConfigFile {
@@ -17,27 +18,38 @@ interface Index {
   url: string;
   from: string;
   project?: boolean;
+  /** With cargo's mark of its protocol. */
+  marked?: string;
 }
 
 export const cargo: Preset = async (source) => {
   const places = new Places("cargo");
   const files = await configFiles(source, places.notes);
   const indexes: Index[] = [];
-  const replaced = replacement(files, places.notes);
+  const replaced = replacementIn(files, places.notes);
   if (replaced === "own") {
     const said = await askCargo(source);
     places.addOwn(said, "cargo fetch");
     for (const url of said ?? []) indexes.push({ url, from: "cargo fetch" });
   } else if (replaced) indexes.push(replaced);
+  const told: Record<string, string> = {};
   for (const { tree, path, project } of files) {
-    for (const registry of Object.values(table(tree.registries))) {
+    for (const [name, registry] of Object.entries(table(tree.registries))) {
       const { index } = table(registry);
-      if (typeof index === "string") indexes.push({ url: plain(index), from: path, project });
+      if (typeof index !== "string") continue;
+      indexes.push({ url: plain(index), from: path, project });
+      if (!project) told[name] = shown(index);
     }
   }
+  // Files of the project are inside anyway.
+  const replacement =
+    replaced && replaced !== "own" && replaced.marked && !replaced.project
+      ? { registry: shown(replaced.marked) }
+      : undefined;
+  places.files.push(...cargoConfig({ replacement, registries: told }));
   for (const [name, value] of Object.entries(source.env)) {
     if (!/^CARGO_REGISTRIES_[A-Z0-9_]+_INDEX$/.test(name) || !value) continue;
-    places.env[name] = value;
+    places.env[name] = shown(value);
     indexes.push({ url: plain(value), from: `variable ${name}` });
   }
   for (const index of indexes) await addIndex(places, index, source, replaced === "own");
@@ -54,7 +66,7 @@ async function addIndex(places: Places, { url, from, project }: Index, source: P
 }
 
 /** Follows `replace-with` from crates-io; `own` if it leads nowhere, undefined if it needs no network. */
-function replacement(files: readonly ConfigFile[], notes: string[]): Index | "own" | undefined {
+function replacementIn(files: readonly ConfigFile[], notes: string[]): Index | "own" | undefined {
   let name = "crates-io";
   // A chain that turns back to itself ends here.
   for (let step = 0; step < 16; step++) {
@@ -63,7 +75,8 @@ function replacement(files: readonly ConfigFile[], notes: string[]): Index | "ow
     if (!file) return "own";
     const { entry, path: from, project } = file;
     if (typeof entry["replace-with"] === "string") name = entry["replace-with"];
-    else if (typeof entry.registry === "string") return { url: plain(entry.registry), from, project };
+    else if (typeof entry.registry === "string")
+      return { url: plain(entry.registry), marked: entry.registry, from, project };
     else if (typeof entry.git === "string") return { url: plain(entry.git), from, project };
     // A directory or a local registry needs no network.
     else if (typeof entry.directory === "string" || typeof entry["local-registry"] === "string")
@@ -118,6 +131,13 @@ async function configFiles(source: PresetSource, notes: string[]): Promise<Confi
 /** Cargo marks the protocol of an index in front of its URL. */
 function plain(url: string): string {
   return url.replace(/^(sparse|registry)\+/, "");
+}
+
+/** As the sandbox may see it: the mark, and no user or password. */
+function shown(index: string): string {
+  const url = plain(index);
+  const mark = index.slice(0, index.length - url.length);
+  return URL.canParse(url) ? mark + withoutCredentials(url) : index;
 }
 
 function table(value: unknown): Record<string, unknown> {

@@ -40,7 +40,10 @@ test("the longest `insteadOf` of user and machine is applied, includes of the us
     "project/.git/config":
       remote("origin", "https://code.test/team/x.git") + remote("o", "https://code.test/x"),
   });
-  assert.deepEqual(rules(await git(host)), ["mirror.test:8443", "short.test:443"]);
+  const found = await git(host);
+  assert.deepEqual(rules(found), ["mirror.test:8443", "short.test:443"]);
+  assert.equal(found.env.GIT_CONFIG_KEY_0, "url.https://short.test/.insteadOf");
+  assert.equal(found.env.GIT_CONFIG_VALUE_0, "https://code.test/");
 });
 
 test("a hostile repository makes nothing run", async () => {

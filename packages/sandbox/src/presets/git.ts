@@ -2,9 +2,10 @@
 // repository's own configuration can make it execute programs.
 import { dirname, isAbsolute, join, resolve } from "node:path";
 import { gitEntries } from "./git-config.ts";
-import { Places } from "./place.ts";
+import { Places, withoutCredentials } from "./place.ts";
 import type { Preset, PresetSource } from "./preset.ts";
 import { readProjectText, readText } from "./read.ts";
+import { gitVariables } from "./told.ts";
 
 interface Rewrite {
   prefix: string;
@@ -12,12 +13,16 @@ interface Rewrite {
 }
 
 const deepestInclude = 4;
+const mostRewrites = 64;
 
 export const git: Preset = async (source) => {
   const places = new Places("git");
   const repository = await repositoryConfig(source.project);
   const own = [...gitEntries(repository.text)];
-  const rewrites = rewritesOf([...(await userEntries(source)), ...own]);
+  const users = rewritesOf(await userEntries(source));
+  const rewrites = [...users, ...rewritesOf(own)];
+  const told = users.map(({ prefix, base }) => [`url.${withoutUser(base)}.insteadOf`, prefix] as const);
+  Object.assign(places.env, gitVariables(told.slice(0, mostRewrites)));
   for (const { section, subsection, key, value } of own) {
     if (section !== "remote" || (key !== "url" && key !== "pushurl")) continue;
     const url = asUrl(rewrite(value, rewrites));
@@ -75,6 +80,11 @@ function rewritesOf(
   return entries
     .filter(({ section, key }) => section === "url" && (key === "insteadof" || key === "pushinsteadof"))
     .map(({ subsection, value }) => ({ prefix: value, base: subsection }));
+}
+
+/** A base may hold a password; the name before `@` in `git@host:` is none. */
+function withoutUser(base: string): string {
+  return /^https?:/.test(base) && URL.canParse(base) ? withoutCredentials(base) : base;
 }
 
 /** The longest prefix wins. */

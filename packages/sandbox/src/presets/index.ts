@@ -1,5 +1,5 @@
 import { CaissonError } from "@caisson/contract";
-import { addressRules } from "./addresses.ts";
+import { addressRules, type LookUp } from "./addresses.ts";
 import {
   isPresetName,
   type Preset,
@@ -8,6 +8,7 @@ import {
   presetNames,
   type ResolvedPreset,
 } from "./preset.ts";
+import type { ToldFile } from "./told.ts";
 
 export {
   isPresetName,
@@ -17,6 +18,7 @@ export {
   presetNames,
   type ResolvedPreset,
 } from "./preset.ts";
+export type { ToldFile } from "./told.ts";
 
 /** Each is loaded when somebody asks for it. */
 const presets: Readonly<Record<PresetName, () => Promise<Preset>>> = {
@@ -42,13 +44,21 @@ export function resolvePresets(names: readonly string[], source: PresetSource): 
   );
 }
 
-/** The rules that presets stand for, and the variables that their tools need inside. */
+/** The rules that presets stand for, and what their tools are told inside. */
+export interface PresetOutcome {
+  allow: string[];
+  env: Record<string, string>;
+  files: ToldFile[];
+}
+
 export async function presetRules(
   names: readonly string[],
   source: PresetSource,
-): Promise<{ allow: string[]; env: Record<string, string> }> {
+  lookUp: LookUp,
+): Promise<PresetOutcome> {
   const resolved = await resolvePresets(names, source);
   const hosts = resolved.flatMap((preset) => preset.hosts);
-  const allow = new Set([...hosts.map(({ rule }) => rule), ...(await addressRules(hosts))]);
-  return { allow: [...allow], env: Object.assign({}, ...resolved.map(({ env }) => env)) };
+  const allow = new Set([...hosts.map(({ rule }) => rule), ...(await addressRules(hosts, lookUp))]);
+  const env = Object.assign({}, ...resolved.map((preset) => preset.env));
+  return { allow: [...allow], env, files: resolved.flatMap(({ files }) => files) };
 }

@@ -29,7 +29,15 @@ test("a mirror of everything counts instead of whatever the project names", asyn
     "home/.m2/settings.xml": mirror("*", "http://mirror.test:8081/maven"),
     "project/pom.xml": pom("extra", "https://extra.test/repo"),
   });
-  assert.deepEqual(rules(await maven(host)), ["mirror.test:8081"]);
+  const found = await maven(host);
+  assert.deepEqual(rules(found), ["mirror.test:8081"]);
+  assert.deepEqual(found.files, [
+    {
+      path: ".m2/settings.xml",
+      content:
+        "<settings><mirrors><mirror><id>m</id><mirrorOf>*</mirrorOf><url>http://mirror.test:8081/maven</url></mirror></mirrors></settings>\n",
+    },
+  ]);
 });
 
 test("a mirror of some leaves the others, repositories of settings and project add up", async () => {

@@ -1,9 +1,10 @@
 // https://maven.apache.org/settings.html and /guides/mini/guide-mirror-settings.html: repositories of settings and of
 // the project, each replaced by the first mirror whose `mirrorOf` names it.
 import { join } from "node:path";
-import { Places } from "./place.ts";
+import { Places, withoutCredentials } from "./place.ts";
 import type { Preset, PresetSource } from "./preset.ts";
 import { readProjectText, readText } from "./read.ts";
+import { mavenSettings } from "./told.ts";
 import { askFor } from "./tool.ts";
 import { elements, textOf, withoutComments } from "./xml.ts";
 
@@ -34,6 +35,10 @@ export const maven: Preset = async (source) => {
     else if (!url.startsWith("file:"))
       places.notes.push(`${from} names a repository that cannot be understood`);
   }
+  // Files of the project are inside anyway.
+  const told = (one: Repository) => !one.project && /^https?:/.test(one.url) && URL.canParse(one.url);
+  const clean = <R extends Repository>(one: R): R => ({ ...one, url: withoutCredentials(one.url) });
+  places.files.push(...mavenSettings(mirrors.filter(told).map(clean), repositories.filter(told).map(clean)));
   return places.resolved;
 };
 

@@ -10,6 +10,7 @@ test("without any configuration it is what npm itself says", async () => {
     name: "npm",
     hosts: [{ rule: "own.test:443", from: "npm config get registry", project: false, byTool: true }],
     env: {},
+    files: [],
     notes: [],
   });
 });
@@ -31,6 +32,7 @@ test("the project's file beats the user's, which beats the machine's; scopes add
   const found = await npm(host);
   assert.deepEqual(rules(found), ["mirror.test:8443", "other-a.test:443", "b.test:443"]);
   assert.deepEqual(found.env, { npm_config_registry: "https://mirror.test:8443/npm/" });
+  assert.deepEqual(found.files, [{ path: ".npmrc", content: "@b:registry=https://b.test/\n" }]);
   assert.deepEqual(
     found.hosts.map(({ project }) => project),
     [false, true, false],

@@ -25,6 +25,13 @@ export const npm: Preset = async (source) => {
   // Files of the project are inside anyway.
   if (main && !main.project && URL.canParse(main.url))
     places.env.npm_config_registry = withoutCredentials(main.url);
+  const scopes = [...registries].filter(
+    ([key, { url, project }]) => key !== "registry" && !project && URL.canParse(url),
+  );
+  if (scopes.length > 0) {
+    const lines = scopes.map(([key, { url }]) => `${key}=${withoutCredentials(url)}\n`);
+    places.files.push({ path: ".npmrc", content: lines.join("") });
+  }
   return places.resolved;
 };
 

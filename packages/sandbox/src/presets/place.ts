@@ -1,4 +1,5 @@
 import type { PresetHost, PresetName, ResolvedPreset } from "./preset.ts";
+import type { ToldFile } from "./told.ts";
 
 const ports: Readonly<Record<string, number>> = {
   "https:": 443,
@@ -30,6 +31,7 @@ export class Places {
   readonly #name: PresetName;
   readonly #hosts = new Map<string, PresetHost>();
   readonly env: Record<string, string> = {};
+  readonly files: ToldFile[] = [];
   readonly notes: string[] = [];
 
   constructor(name: PresetName) {
@@ -58,6 +60,7 @@ export class Places {
   }
 
   get resolved(): ResolvedPreset {
-    return { name: this.#name, hosts: [...this.#hosts.values()], env: this.env, notes: this.notes };
+    const { env, files, notes } = this;
+    return { name: this.#name, hosts: [...this.#hosts.values()], env, files, notes };
   }
 }

@@ -1,3 +1,5 @@
+import type { ToldFile } from "./told.ts";
+
 /** Where a developer's tools look for their configuration, and where they are found. */
 export interface PresetSource {
   /** The developer's home directory. */
@@ -27,6 +29,8 @@ export interface ResolvedPreset {
   hosts: PresetHost[];
   /** Variables that tell the tool inside what its configuration outside says; never with credentials. */
   env: Record<string, string>;
+  /** The same for tools that read files alone. */
+  files: ToldFile[];
   /** What could not be understood, as sentences. */
   notes: string[];
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CaissonError } from "@caisson/contract";
+import { parseAddress } from "../egress/addresses.ts";
 import { presetNames, presetRules, resolvePresets } from "./index.ts";
 import { machine } from "./testing/machine.ts";
 
@@ -30,7 +31,7 @@ test("a mirror of one's own on a private address is named by it, what a project 
     "home/.npmrc": "registry=http://localhost:4873/\n",
     "project/.npmrc": "@x:registry=http://localhost:9999/\n",
   });
-  const { allow, env } = await presetRules(["npm"], host);
+  const { allow, env } = await presetRules(["npm"], host, async () => [parseAddress("127.0.0.1")!]);
   assert.ok(allow.includes("localhost:4873") && allow.includes("127.0.0.1:4873"), allow.join());
   assert.ok(allow.includes("localhost:9999") && !allow.includes("127.0.0.1:9999"));
   assert.equal(env.npm_config_registry, "http://localhost:4873/");

@@ -15,6 +15,7 @@ import {
   offline,
   toNetwork,
 } from "./record.ts";
+import { resolverOf } from "./resolver.ts";
 
 export { Outlet } from "./outlet.ts";
 export { type NetworkPlanning, planNetwork, type ResolvePresets } from "./plan.ts";
@@ -69,7 +70,9 @@ export function planning(
     bounds: context.settings.network.bounds,
     resolvePresets: async (names) => {
       const { presetRules } = await import("../../presets/index.ts");
-      return presetRules(names, presetSource(context, projectDir, call?.surroundings));
+      const resolver = await resolverOf(context);
+      const source = presetSource(context, projectDir, call?.surroundings);
+      return presetRules(names, source, (name) => resolver.resolve(name));
     },
   };
 }

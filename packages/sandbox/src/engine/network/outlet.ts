@@ -5,6 +5,7 @@ import type { Box } from "../box.ts";
 import type { EngineContext } from "../context.ts";
 import { askForConnection } from "./ask.ts";
 import { type NetworkRecord, offline } from "./record.ts";
+import { resolverOf } from "./resolver.ts";
 
 /** A sandbox's way out. What it takes to open connections is loaded with the first one. */
 export class Outlet {
@@ -55,18 +56,17 @@ export class Outlet {
   }
 
   async #open(): Promise<EgressDoor> {
-    const [{ EgressDoor }, { NameResolver }] = await Promise.all([
-      import("../../egress/door.ts"),
-      import("../../egress/resolver.ts"),
-    ]);
     const context = this.#context;
     const box = this.#box;
-    context.names ??= new NameResolver({ servers: context.settings.network.dnsServers });
+    const [{ EgressDoor }, resolver] = await Promise.all([
+      import("../../egress/door.ts"),
+      resolverOf(context),
+    ]);
     const door = new EgressDoor({
       sandboxId: box.id,
       policy: this.#policy(),
       limits: this.#limits,
-      resolver: context.names,
+      resolver,
       passed: this.#limits.bytes > 0 ? passedBefore(context, box.id) : 0,
       keep: (events) => {
         context.commit(events, [], { soon: true }).catch((error) => {

@@ -1,14 +1,13 @@
 import { CaissonError, type Network } from "@caisson/contract";
 import { covers, type NetworkBounds, type NetworkMode, parseRule } from "../../egress/index.ts";
+import type { PresetOutcome } from "../../presets/index.ts";
 import type { SandboxProfile } from "../../profiles/index.ts";
 import { mergeNetworkLimits, modeOf, type NetworkRecord, offline } from "./record.ts";
 
 const maxRules = 1000;
 
-/** The rules to which presets lead for whoever asks, and the variables that their tools need inside. */
-export type ResolvePresets = (
-  names: readonly string[],
-) => Promise<{ allow: string[]; env: Record<string, string> }>;
+/** The rules to which presets lead for whoever asks, and what their tools are told inside. */
+export type ResolvePresets = (names: readonly string[]) => Promise<PresetOutcome>;
 
 export interface NetworkPlanning {
   bounds: NetworkBounds;
@@ -60,7 +59,8 @@ export async function completeNetwork(
   if (record.presets.length > 16) throw new CaissonError("INVALID_INPUT", "there may be at most 16 presets");
   if (record.presets.length === 0) return record;
   const led = await resolvePresets(record.presets);
-  return { ...record, presetRules: led.allow.slice(0, maxRules), presetEnv: led.env };
+  const { allow: found, env: presetEnv, files: presetFiles } = led;
+  return { ...record, presetRules: found.slice(0, maxRules), presetEnv, presetFiles };
 }
 
 /** A default that the machine does not allow gives way; what was asked for is refused instead. */

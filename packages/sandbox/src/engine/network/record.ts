@@ -21,6 +21,8 @@ export interface NetworkRecord {
   presetRules: string[];
   /** Variables by which the tools inside find what the presets have led to. */
   presetEnv?: Record<string, string>;
+  /** The same as files in the home directory. */
+  presetFiles?: { path: string; content: string }[];
   limits: EgressLimits;
 }
 
