@@ -1,4 +1,5 @@
-//! The host's words to the machine, one a line: `open TOKEN SEED NANOSECONDS` makes the data port the guest's link;
+//! The host's words to the machine, one a line: `open TOKEN SEED NANOSECONDS` makes the data port the guest's link, or
+//! says that somebody will connect to the guest's own socket, where there is one;
 //! `limit TOKEN BYTES` bounds the memory of everything inside; `ping TOKEN` asks whether the guest is there.
 //!
 //! A serial port is one endless stream: bytes of a connection that was cut may still be on their way when the next
@@ -18,17 +19,17 @@ use std::{
 };
 
 use rustix::{
-    event::epoll,
+    event::{PollFd, PollFlags, epoll, poll},
     fs::{Mode, OFlags},
-    io::Errno,
-    net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg},
+    io::{Errno, read},
+    net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, accept_with, sendmsg},
     process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid},
     time::{ClockId, Timespec, clock_settime},
 };
 
 use super::{
     DOOR,
-    machine::{Link, bound_memory},
+    machine::bound_memory,
     ports::{find, open_port, read_some, wait_readable, write_all},
 };
 use crate::{
@@ -51,11 +52,8 @@ struct Open {
     time: Timespec,
 }
 
-/// Serves until the guest ends; gives its exit code.
-pub fn serve(guest: Pid, link: Link) -> io::Result<i32> {
-    if link != Link::Ports {
-        return wait_for(guest);
-    }
+/// Serves the control port until the guest ends; gives its exit code.
+pub fn serve(guest: Pid) -> io::Result<i32> {
     let control = open_port(&find("caisson.control")?)?;
     let data = find("caisson.data")?;
     let ended = pidfd_open(guest, PidfdFlags::empty())?;
@@ -93,9 +91,68 @@ pub fn serve(guest: Pid, link: Link) -> io::Result<i32> {
     }
 }
 
-fn wait_for(guest: Pid) -> io::Result<i32> {
-    let found = waitpid(Some(guest), WaitOptions::empty())?;
-    Ok(found.and_then(|(_, status)| status.exit_status()).unwrap_or(255))
+/// The same where the host connects: each connection is one conversation, and they are had one after another.
+pub fn serve_socket(guest: Pid, listening: &OwnedFd) -> io::Result<i32> {
+    let ended = pidfd_open(guest, PidfdFlags::empty())?;
+    loop {
+        let mut waiting = [PollFd::new(listening, PollFlags::IN), PollFd::new(&ended, PollFlags::IN)];
+        match poll(&mut waiting, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        if let Some((_, status)) = waitpid(Some(guest), WaitOptions::NOHANG)? {
+            return Ok(status.exit_status().unwrap_or(255));
+        }
+        if !waiting[0].revents().is_empty()
+            && let Ok(connection) = accept_with(listening, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
+        {
+            converse(&connection);
+        }
+    }
+}
+
+/// Until the host says no more, or nothing for a while.
+fn converse(connection: &OwnedFd) {
+    let (mut line, mut buffer) = (Vec::new(), [0; 512]);
+    let until = Instant::now() + TOKEN_WITHIN;
+    while Instant::now() < until {
+        match read(connection, &mut buffer) {
+            Ok(count @ 1..) => {
+                for byte in &buffer[..count] {
+                    match byte {
+                        b'\n' => {
+                            if let Some(answer) = answer(&String::from_utf8_lossy(&line)) {
+                                let _ = write_all(connection, answer.as_bytes(), until);
+                            }
+                            line.clear();
+                        }
+                        _ if line.len() < LINE_BYTES => line.push(*byte),
+                        _ => {}
+                    }
+                }
+            }
+            Err(Errno::AGAIN | Errno::INTR) => wait_readable(connection, TOKEN_WITHIN),
+            Ok(0) | Err(_) => return,
+        }
+    }
+}
+
+/// To a word that needs no port; none to what is no word.
+fn answer(line: &str) -> Option<String> {
+    let (word, words) = line.split_once(' ')?;
+    let (token, done) = match word {
+        "ping" => (words, Ok(())),
+        "limit" => {
+            let (token, bytes) = words.split_once(' ')?;
+            (token, bytes.parse().map_err(io::Error::other).and_then(bound_memory))
+        }
+        "open" => (words.split(' ').next()?, refresh(&parse(words)?)),
+        _ => return None,
+    };
+    Some(match done {
+        Ok(()) => format!("ok {token}\n"),
+        Err(error) => format!("error {token} {error}\n"),
+    })
 }
 
 /// Half a line of a connection that was cut is no word of ours, and is passed over.
@@ -106,12 +163,9 @@ fn hear(line: &str, control: &OwnedFd, data: &PathBuf) {
             Ok(()) => format!("ok {token}\n"),
             Err(error) => format!("error {token} {error}\n"),
         },
-        Some(("limit", words)) => {
-            let Some((token, bytes)) = words.split_once(' ') else { return };
-            match bytes.parse().map_err(io::Error::other).and_then(bound_memory) {
-                Ok(()) => format!("ok {token}\n"),
-                Err(error) => format!("error {token} {error}\n"),
-            }
+        Some(("limit", _)) => {
+            let Some(answer) = answer(line) else { return };
+            answer
         }
         Some(("open", words)) => {
             let Some(open) = parse(words) else { return };

@@ -20,8 +20,10 @@ use rustix::{
 pub enum Link {
     /// Two serial ports: one for the host's words to this process, one for the link.
     Ports,
-    /// A listening socket with this port number.
+    /// Two listening sockets: the link's with this number, and with the next one that of this process.
     Vsock(u32),
+    /// Not at all: the machine was started to see whether it starts.
+    None,
 }
 
 /// The image's device; the only one there is.
@@ -41,6 +43,10 @@ pub fn make() -> io::Result<Link> {
     for (kind, path) in [("devtmpfs", "/dev"), ("proc", "/proc"), ("sysfs", "/sys")] {
         directory(path)?;
         mount(kind, path, kind, nothing, None).or_else(busy)?;
+    }
+    let link = read_link(&fs::read_to_string("/proc/cmdline")?)?;
+    if link == Link::None {
+        return Ok(link);
     }
     load_modules(Path::new("/modules"))?;
     directory("/root")?;
@@ -63,7 +69,7 @@ pub fn make() -> io::Result<Link> {
     mount("cgroup2", "/sys/fs/cgroup", "cgroup2", hardened | MountFlags::NOEXEC, None)?;
     fs::write("/sys/fs/cgroup/cgroup.subtree_control", "+memory")?;
     directory(CGROUP)?;
-    read_link(&fs::read_to_string("/proc/cmdline")?)
+    Ok(link)
 }
 
 /// What everything inside the chamber may take; 0: as much as the machine has.
@@ -76,6 +82,7 @@ fn read_link(line: &str) -> io::Result<Link> {
     let word = line.split_whitespace().find_map(|word| word.strip_prefix("caisson.link="));
     match word.map(|word| word.split_once(':').unwrap_or((word, ""))) {
         Some(("ports", "")) => Ok(Link::Ports),
+        Some(("none", "")) => Ok(Link::None),
         Some(("vsock", port)) => port.parse().map(Link::Vsock).map_err(io::Error::other),
         _ => Err(io::Error::other("caisson.link is not on the kernel's command line")),
     }
@@ -127,6 +134,7 @@ mod tests {
     fn the_kind_of_link_is_on_the_kernels_command_line() {
         assert_eq!(read_link("quiet caisson.link=ports panic=-1\n").unwrap(), Link::Ports);
         assert_eq!(read_link("caisson.link=vsock:1024").unwrap(), Link::Vsock(1024));
+        assert_eq!(read_link("caisson.link=none").unwrap(), Link::None);
         for line in ["", "caisson.link=", "caisson.link=vsock", "caisson.link=vsock:x", "caisson.link=ports:1"] {
             assert!(read_link(line).is_err(), "{line}");
         }

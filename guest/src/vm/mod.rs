@@ -15,7 +15,7 @@ use rustix::{
     system::{RebootCommand, reboot},
 };
 
-use crate::keeper::socket;
+use crate::{keeper::socket, sys::vsock};
 
 /// Where the guest's door is, for this process alone.
 const DOOR: &str = "/run/door";
@@ -23,7 +23,8 @@ const DOOR: &str = "/run/door";
 /// Never returns to the kernel: a first process that ends is a panic.
 pub fn main() -> ExitCode {
     let words = match run() {
-        Ok(code) => format!("the guest ended with code {code}"),
+        Ok(Some(code)) => format!("the guest ended with code {code}"),
+        Ok(None) => "the machine boots".to_owned(),
         Err(error) => format!("the machine could not start: {error}"),
     };
     // The console is the host's log; how the guest ended is read from there.
@@ -33,13 +34,17 @@ pub fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn run() -> io::Result<i32> {
+/// The guest's exit code; none where there is to be no guest.
+fn run() -> io::Result<Option<i32>> {
     let link = machine::make()?;
     rustix::fs::mkdir("/run", Mode::from_raw_mode(0o700)).or_else(machine::exists)?;
-    let door = match link {
-        machine::Link::Ports => socket::listening(Path::new(DOOR))?,
-        machine::Link::Vsock(port) => ports::vsock_listener(port)?,
+    let code = match link {
+        machine::Link::None => return Ok(None),
+        machine::Link::Ports => control::serve(chamber::start(socket::listening(Path::new(DOOR))?)?)?,
+        machine::Link::Vsock(port) => {
+            let control = vsock::listening(port + 1)?;
+            control::serve_socket(chamber::start(vsock::listening(port)?)?, &control)?
+        }
     };
-    let guest = chamber::start(door)?;
-    control::serve(guest, link)
+    Ok(Some(code))
 }

@@ -1,4 +1,4 @@
-//! Ways to the host: named serial ports, or a listening socket of the machine.
+//! Ways to the host: named serial ports.
 
 use std::{
     fs, io,
@@ -68,9 +68,4 @@ pub fn write_all(port: &OwnedFd, mut bytes: &[u8], until: Instant) -> io::Result
         }
     }
     Ok(())
-}
-
-/// A listening socket that the host reaches by this number.
-pub fn vsock_listener(port: u32) -> io::Result<OwnedFd> {
-    crate::sys::vsock::listening(port).map_err(Into::into)
 }

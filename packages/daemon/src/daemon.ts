@@ -112,6 +112,7 @@ export async function startDaemon(renew: () => void = () => {}): Promise<Daemon>
     microvm: {
       store: config.text("microvm.store"),
       memoryBytes: config.number("microvm.memory_mb") * 1024 * 1024,
+      programs: config.text("microvm.programs"),
     },
     log,
   });

@@ -92,6 +92,12 @@ export const settings = {
     default: "",
     about: "Directory for the images and templates of microVMs; empty: in the data directory.",
   },
+  "microvm.programs": {
+    kind: "text",
+    default: "",
+    about:
+      "Directory in which `firecracker` and `jailer` are looked for first; empty: where administrators put programs.",
+  },
   "admission.sandboxes": {
     kind: "number",
     default: 512,

@@ -37,6 +37,7 @@ export interface LaunchSpec {
  * - `roots`: launches without any programs (`bare`), and takes the root of an image as a mount (`attach`).
  * - `pause`, `snapshot`, `fork`, `memory`: holds still, keeps its files, makes twins, keeps its memory too.
  * - `emulated`: its wall is a program that plays a machine; never the strongest.
+ * - `unexercised`: written after a published description; those who wrote it have not seen it run on real hardware.
  */
 export type Capability =
   | "mounts"
@@ -48,7 +49,8 @@ export type Capability =
   | "snapshot"
   | "fork"
   | "memory"
-  | "emulated";
+  | "emulated"
+  | "unexercised";
 
 /** What survives the daemon: enough to find the sandbox again. Kept as JSON in the store. */
 export interface LaunchRecord {

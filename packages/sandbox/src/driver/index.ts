@@ -2,6 +2,7 @@ import type { Keeper } from "../keeper/index.ts";
 import { BubblewrapDriver } from "./bubblewrap/driver.ts";
 import { DockerDriver } from "./docker/driver.ts";
 import type { Driver } from "./driver.ts";
+import { FirecrackerDriver } from "./firecracker/driver.ts";
 import { QemuDriver } from "./qemu/driver.ts";
 import { RunscDriver } from "./runsc/driver.ts";
 
@@ -34,6 +35,8 @@ export interface MicrovmOptions {
   store: string;
   /** Of each machine. */
   memoryBytes?: number;
+  /** Where `firecracker` and `jailer` are looked for first. */
+  programs?: string;
   /** Told while something takes long. */
   progress?: (words: string) => void;
 }
@@ -45,6 +48,7 @@ export function allDrivers(options: DriverOptions): Driver[] {
     new BubblewrapDriver({ keeper, guest }),
     new DockerDriver({ keeper, guest, home, engineSocket }),
     new RunscDriver({ keeper, guest }),
+    new FirecrackerDriver({ keeper, guest, ...microvm }),
     new QemuDriver({ keeper, guest, ...microvm }),
   ];
 }

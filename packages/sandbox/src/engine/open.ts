@@ -31,7 +31,7 @@ export interface SandboxesOptions {
   /** The Docker engine's Unix socket; empty: the environment's, the Docker context's, or a usual place. */
   dockerHost?: string;
   /** Where microVMs' images and templates are (default: in the data directory), and how much memory each has. */
-  microvm?: { store?: string; memoryBytes?: number };
+  microvm?: { store?: string; memoryBytes?: number; programs?: string };
   log?: Log;
 }
 
@@ -44,6 +44,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Engine> 
   const microvm = {
     store: options.microvm?.store || `${home}/microvm`,
     ...(options.microvm?.memoryBytes ? { memoryBytes: options.microvm.memoryBytes } : {}),
+    ...(options.microvm?.programs ? { programs: options.microvm.programs } : {}),
     progress: (words: string) => log("info", words),
   };
   const engineSocket = () => findEngine({ host: options.dockerHost ?? "", env: process.env });

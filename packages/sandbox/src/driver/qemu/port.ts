@@ -1,8 +1,7 @@
-import { randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { CaissonError } from "@caisson/contract/errors";
 import { connectSocket } from "../../keeper/connect.ts";
+import { ask, lost, newToken, openWords, reading } from "../microvm/control.ts";
 
 /** The sockets behind a machine's two serial ports. */
 export interface Ports {
@@ -10,11 +9,8 @@ export interface Ports {
   data: string;
 }
 
-const tokenBytes = 32;
-const seedBytes = 64;
 /** What a machine may have said to an earlier connection and still have on its way. */
 const maxStaleBytes = 16 * 1024 * 1024;
-const maxLineBytes = 4096;
 
 /**
  * Opens the link to a machine. A serial port is one endless stream, so the first process of the machine is told first,
@@ -22,13 +18,12 @@ const maxLineBytes = 4096;
  * connection. It also gets a seed and the time, because it may be a copy that has just come to life.
  */
 export async function connectPort(ports: Ports, withinMs = 30_000): Promise<Duplex> {
-  const token = randomBytes(tokenBytes).toString("hex");
+  const token = newToken();
   const signal = AbortSignal.timeout(withinMs);
   const control = await connectSocket(ports.control);
   control.on("error", () => {});
   try {
-    const seed = randomBytes(seedBytes).toString("hex");
-    await ask(control, `open ${token} ${seed} ${BigInt(Date.now()) * 1_000_000n}`, token, signal);
+    await ask(control, openWords(token), token, signal);
     const data = await connectSocket(ports.data);
     try {
       data.write(token);
@@ -54,36 +49,13 @@ export function limitMachine(control: string, bytes: number): Promise<void> {
 }
 
 async function order(path: string, line: (token: string) => string, withinMs: number): Promise<void> {
-  const token = randomBytes(tokenBytes).toString("hex");
+  const token = newToken();
   const control = await connectSocket(path);
   control.on("error", () => {});
   try {
     await ask(control, line(token), token, AbortSignal.timeout(withinMs));
   } finally {
     control.destroy();
-  }
-}
-
-/** Says one line and waits for the answer to it. */
-async function ask(control: Socket, line: string, token: string, signal: AbortSignal): Promise<void> {
-  let said = "";
-  const answer = await reading(
-    control,
-    signal,
-    (bytes) => {
-      said += bytes.toString("latin1");
-      const found = said
-        .split("\n")
-        .slice(0, -1)
-        .find((word) => word.split(" ")[1] === token);
-      if (found === undefined && said.length > maxLineBytes) throw lost("the machine says too much");
-      return found;
-      // The newline in front ends half a line of somebody who was cut off.
-    },
-    () => control.write(`\n${line}\n`),
-  );
-  if (!answer.startsWith("ok ")) {
-    throw lost(`the machine is not ready: ${answer.replaceAll(token, "").slice(0, 200)}`);
   }
 }
 
@@ -102,42 +74,4 @@ async function skipTo(data: Socket, token: Buffer, signal: AbortSignal): Promise
     return undefined;
   });
   if (rest.length > 0) throw lost("the machine speaks before it was spoken to");
-}
-
-/** Hands what a socket reads to `take` until that gives something. */
-function reading<T>(
-  socket: Socket,
-  signal: AbortSignal,
-  take: (bytes: Buffer) => T | undefined,
-  begin?: () => void,
-): Promise<T> {
-  const { promise, resolve, reject } = Promise.withResolvers<T>();
-  const onData = (bytes: Buffer) => {
-    try {
-      const taken = take(bytes);
-      if (taken === undefined) return;
-      finish();
-      resolve(taken);
-    } catch (error) {
-      fail(error);
-    }
-  };
-  const fail = (error: unknown) => {
-    finish();
-    reject(error);
-  };
-  const onEnd = () => fail(lost("the machine closed the port"));
-  const onAbort = () => fail(lost("the machine does not answer"));
-  const finish = () => {
-    socket.off("data", onData).off("error", fail).off("close", onEnd);
-    signal.removeEventListener("abort", onAbort);
-  };
-  socket.on("data", onData).once("error", fail).once("close", onEnd);
-  signal.addEventListener("abort", onAbort, { once: true });
-  begin?.();
-  return promise;
-}
-
-function lost(message: string): CaissonError {
-  return new CaissonError("GUEST_LOST", message);
 }

@@ -14,10 +14,10 @@ import {
 import { setTimeout as sleep } from "node:timers/promises";
 import { CaissonError } from "@caisson/contract/errors";
 import type { Keeper } from "../../keeper/index.ts";
+import { describeEnd } from "../microvm/end.ts";
 import { makeHostImage, type Progress } from "../microvm/host-image.ts";
 import { makeInitrd } from "../microvm/initrd.ts";
 import type { MachineShape } from "./argv.ts";
-import { describeEnd } from "./end.ts";
 import { Monitor } from "./monitor.ts";
 import { pingMachine } from "./port.ts";
 import type { Ground } from "./probe.ts";

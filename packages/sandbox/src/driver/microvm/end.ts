@@ -9,6 +9,7 @@ const quotedLogBytes = 400;
 export async function describeEnd(
   { code, signal }: Pick<Ended, "code" | "signal">,
   socket: string,
+  vmm = "QEMU",
 ): Promise<string> {
   if (signal !== 0) return `the machine's process was killed by signal ${signal}`;
   if (code < 0) return "the machine is gone";
@@ -23,11 +24,11 @@ export async function describeEnd(
     .trim()
     .replace(/[\p{Cc}\s]+/gu, " ")
     .slice(-quotedLogBytes);
-  return last === "" ? `QEMU ended with code ${code}` : `QEMU ended with code ${code}: ${last}`;
+  return last === "" ? `${vmm} ended with code ${code}` : `${vmm} ended with code ${code}: ${last}`;
 }
 
 /** The log's end; read in a bounded way. */
-async function readLog(path: string): Promise<string> {
+export async function readLog(path: string): Promise<string> {
   try {
     await using file = await open(path, "r");
     const { size } = await file.stat();

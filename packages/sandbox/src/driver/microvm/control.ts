@@ -1,0 +1,80 @@
+import { randomBytes } from "node:crypto";
+import type { Socket } from "node:net";
+import { CaissonError } from "@caisson/contract/errors";
+
+// The host's words to a machine's first process, one a line (guest/src/vm/control.rs). Each is answered by its token.
+
+const tokenBytes = 32;
+const seedBytes = 64;
+const maxLineBytes = 4096;
+
+export function newToken(): string {
+  return randomBytes(tokenBytes).toString("hex");
+}
+
+/** Somebody comes; with a seed and the time, since the machine may be a copy that has just come to life. */
+export function openWords(token: string): string {
+  const seed = randomBytes(seedBytes).toString("hex");
+  return `open ${token} ${seed} ${BigInt(Date.now()) * 1_000_000n}`;
+}
+
+/** Says one line and waits for the answer to it. */
+export async function ask(control: Socket, line: string, token: string, signal: AbortSignal): Promise<void> {
+  let said = "";
+  const answer = await reading(
+    control,
+    signal,
+    (bytes) => {
+      said += bytes.toString("latin1");
+      const found = said
+        .split("\n")
+        .slice(0, -1)
+        .find((word) => word.split(" ")[1] === token);
+      if (found === undefined && said.length > maxLineBytes) throw lost("the machine says too much");
+      return found;
+      // The newline in front ends half a line of somebody who was cut off.
+    },
+    () => control.write(`\n${line}\n`),
+  );
+  if (!answer.startsWith("ok ")) {
+    throw lost(`the machine is not ready: ${answer.replaceAll(token, "").slice(0, 200)}`);
+  }
+}
+
+/** Hands what a socket reads to `take` until that gives something. */
+export function reading<T>(
+  socket: Socket,
+  signal: AbortSignal,
+  take: (bytes: Buffer) => T | undefined,
+  begin?: () => void,
+): Promise<T> {
+  const { promise, resolve, reject } = Promise.withResolvers<T>();
+  const onData = (bytes: Buffer) => {
+    try {
+      const taken = take(bytes);
+      if (taken === undefined) return;
+      finish();
+      resolve(taken);
+    } catch (error) {
+      fail(error);
+    }
+  };
+  const fail = (error: unknown) => {
+    finish();
+    reject(error);
+  };
+  const onEnd = () => fail(lost("the machine closed the port"));
+  const onAbort = () => fail(lost("the machine does not answer"));
+  const finish = () => {
+    socket.off("data", onData).off("error", fail).off("close", onEnd);
+    signal.removeEventListener("abort", onAbort);
+  };
+  socket.on("data", onData).once("error", fail).once("close", onEnd);
+  signal.addEventListener("abort", onAbort, { once: true });
+  begin?.();
+  return promise;
+}
+
+export function lost(message: string): CaissonError {
+  return new CaissonError("GUEST_LOST", message);
+}
