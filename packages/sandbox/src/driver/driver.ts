@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
 import type { Mechanism, Tier } from "@caisson/contract";
 import type { Surroundings } from "@caisson/contract/link";
+import type { Bounder, Cgroup, LimitValues } from "../limits/index.ts";
 
 /** Is a driver usable on this machine, and if not, why, and what would mend it? */
 export interface Probe {
@@ -20,6 +21,8 @@ export interface LaunchSpec {
   dir: string;
   /** Files named cgroup.procs to join, from the limits layer. */
   cgroups: string[];
+  /** Bounds from the start, for drivers whose engine keeps them. */
+  limits?: LimitValues;
   /** Files and directories of the host that show beside the image, read-only, at their own paths; only for drivers
    * that have `binds` and not `mounts`. */
   shown?: readonly string[];
@@ -63,8 +66,9 @@ export interface LaunchRecord {
   socket: string;
   /** The engine's id of it, where it is a container of an engine. */
   container?: string;
-  /** The engine's socket. */
+  /** The engine's socket, and whether the engine bounds it. */
   engine?: string;
+  bounded?: boolean;
 }
 
 /** A started sandbox, sealed or not. */
@@ -80,6 +84,8 @@ export interface Launched {
   attach(sources: MountSource[]): Promise<Attachment[]>;
   /** What the driver itself enforces: namespaces, root, network, by what means. */
   mechanisms(): Mechanism[];
+  /** The control group that its engine keeps it in, where the daemon's own are not used. */
+  readonly cgroup?: Cgroup | undefined;
   /** Bounds the memory of everything inside, in bytes, where only the inside can: a kernel of its own. 0: no bound. */
   limitMemory?(bytes: number): Promise<void>;
   /** Stops everything inside until `resume`, with `pause`. */
@@ -111,6 +117,8 @@ export interface Driver {
   readonly capabilities: readonly Capability[];
   /** Processes cannot be bounded inside: what the host counts of it are its own threads. */
   readonly cannotCountProcesses?: boolean;
+  /** What bounds its sandboxes from outside, where that is not the daemon; known once it was tried. */
+  readonly bounder?: Bounder | undefined;
   /** What the guest stands in, where that is not a Linux kernel with namespaces of the sandbox's own. */
   readonly surroundings?: Surroundings;
   probe(): Promise<Probe>;

@@ -25,6 +25,10 @@ export async function adoptBox(context: EngineContext, box: Box): Promise<void> 
   if (!box.launched) {
     return endBox(context, box, "guest_died", "it was gone when the daemon came back", "daemon");
   }
+  if (box.launched.cgroup) {
+    box.cgroup = box.launched.cgroup;
+    for (const proc of box.processes.values()) proc.oomBefore = oomKills(box);
+  }
   if (record.state !== SandboxState.READY) {
     return endBox(context, box, "start_failed", "the daemon was ended while it was being made", "daemon");
   }

@@ -27,8 +27,8 @@ export async function closeWall(context: EngineContext, plan: SandboxPlan, taken
   const { launched, guest, dir } = taken;
   // Those of the pool have the default profile's bounds already.
   if (!sameBounds(plan.limits, preparedLimits)) {
-    const group = context.cgroups.cgroups?.find(taken.id);
-    group?.configure(outerLimits(plan.driver, outsideLimits(plan.limits, launched)));
+    const group = launched.cgroup ?? context.cgroups.cgroups?.find(taken.id);
+    await group?.configure(outerLimits(plan.driver, outsideLimits(plan.limits, launched)));
   }
   await refuseSockets(plan.workspace, context.parts.guest);
   // Sent ahead of the seal, and answered in order.

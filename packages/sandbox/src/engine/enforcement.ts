@@ -10,7 +10,7 @@ import {
 import { keepEncoding } from "@caisson/contract/codec";
 import type { Sealed } from "@caisson/contract/link";
 import type { StateChange, Store } from "@caisson/store";
-import { toLimits } from "../limits/index.ts";
+import { isGroup, toLimits } from "../limits/index.ts";
 import { tierName } from "../profiles/index.ts";
 import { imageMechanism } from "./image.ts";
 import { networkMechanism } from "./network/record.ts";
@@ -61,7 +61,7 @@ function toMechanism(hold: Sealed["holds"][number]): Mechanism {
 
 /** Bounded by a control group from outside, whatever the guest does in addition. */
 function isByHost(limit: Mechanism): boolean {
-  return limit.by.startsWith("cgroup");
+  return isGroup(limit.by);
 }
 
 /** Reports by their hash: nearly all sandboxes share one, and each is stored once. */

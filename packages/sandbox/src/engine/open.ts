@@ -61,9 +61,11 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Engine> 
       // In the daemon's own directory, which is local: a thread would take longer than the calls do.
       mkdirSync(dirOf(place), { mode: 0o700 });
       makeLayer(dirOf(place));
-      const group = cgroups?.make(place);
       const driver = drivers.find(({ name }) => name === kind.driver);
-      group?.configure(outerLimits(driver ?? {}, preparedLimits));
+      const limits = outerLimits(driver ?? {}, preparedLimits);
+      if (driver?.bounder) return { dir: dirOf(place), cgroups: [], limits };
+      const group = cgroups?.make(place);
+      group?.configure(limits);
       return { dir: dirOf(place), cgroups: [...(group?.procs ?? [])] };
     },
     // The launch log in the sandbox's directory names its process: the janitor goes by that.

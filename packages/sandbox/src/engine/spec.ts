@@ -87,7 +87,6 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
   const profile = parts.profiles.get(await ruledProfile(spec, rule?.profile ?? "", parts));
   const requested = requestedLimits(spec.limits);
   const limits = mergeLimits(requested, profile.limits);
-  const limitMechanisms = planLimits(limits, requested, parts.cgroups);
   const minimum = Math.max(spec.minimumTier, rule?.minimumTier ?? 0, Tier.CONTAINER) as Tier;
   const hasImage = spec.image !== "" && spec.image !== "host";
   // Programs of the host need not run on an image's libraries: they come in only when they are asked for.
@@ -100,6 +99,7 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
     planNetwork(spec.network, profile, parts.network(spec.workspace?.dir ?? "")),
     parts.grantSecrets(spec.secrets, profile.allowWrite.map(insidePath)),
   ]);
+  const limitMechanisms = planLimits(limits, requested, parts.cgroups, driver.bounder);
   return {
     spec,
     asked: toJson(SandboxSpecSchema, spec),

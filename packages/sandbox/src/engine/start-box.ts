@@ -49,7 +49,7 @@ export async function startBox(
   box.record.state = SandboxState.STARTING;
   register(context, box);
   try {
-    if (context.cgroups.cgroups) box.cgroup = context.cgroups.cgroups.find(taken.id);
+    box.cgroup = launched.cgroup ?? context.cgroups.cgroups?.find(taken.id);
     if (plan.secrets) {
       await plan.secrets.keep(taken.dir);
       box.interceptor = plan.secrets.interceptor;

@@ -8,7 +8,7 @@ import type { EngineContext } from "./context.ts";
 export async function statsOf(context: EngineContext, box: Box): Promise<Stats> {
   const [report, layerBytes] = await Promise.all([box.livingGuest().usage(), layerSize(context, box)]);
   const group = box.cgroup?.usage();
-  const memory = context.cgroups.cgroups?.controls.memory ? group : undefined;
+  const memory = box.launched?.cgroup || context.cgroups.cgroups?.controls.memory ? group : undefined;
   return create(StatsSchema, {
     cpuMs: (group?.cpuUs ?? Number(report.cpuUs)) / 1000,
     memoryBytes: memory ? BigInt(memory.memoryBytes) : report.rssBytes,

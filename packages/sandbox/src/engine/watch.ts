@@ -19,8 +19,8 @@ export function watchBox(context: EngineContext, box: Box): void {
     if (died) return;
     await endBox(context, box, "guest_lost", error.message, "daemon");
   });
-  // A kernel of its own bounds memory by itself.
-  const unbounded = !context.cgroups.cgroups?.controls.memory && !launched.limitMemory;
+  // A kernel of its own bounds memory by itself, and so does an engine.
+  const unbounded = !context.cgroups.cgroups?.controls.memory && !launched.limitMemory && !launched.cgroup;
   if (unbounded && box.record.limits.memoryBytes > 0) {
     box.watched = {
       pid: launched.record.pid,

@@ -1,10 +1,11 @@
 export type { Cgroup, Cgroups } from "./cgroup/cgroup.ts";
 export { type FoundCgroups, findCgroups } from "./cgroup/find.ts";
-export { outerLimits, planLimits, withoutCounting } from "./plan.ts";
+export { type Bounder, engineGroup, isGroup, outerLimits, planLimits, withoutCounting } from "./plan.ts";
 export {
   type LimitValues,
   limitNames,
   mergeLimits,
+  noLimits,
   requestedLimits,
   sameBounds,
   toLimits,

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { CaissonError, type Mechanism, MechanismSchema, MechanismState } from "@caisson/contract";
+import type { Cgroups } from "./cgroup/cgroup.ts";
 import type { FoundCgroups } from "./cgroup/find.ts";
 import { type LimitName, type LimitValues, limitNames } from "./values.ts";
 
@@ -9,9 +10,12 @@ interface Means {
   detail: string;
 }
 
-function meansOf(key: LimitName, found: FoundCgroups): Means {
-  const { cgroups } = found;
-  const why = found.cgroups ? `the ${found.cgroups.by} controller is missing` : found.reason;
+/** What can bound a sandbox from outside: control groups of ours, or an engine that keeps its own. */
+export type Bounder = Pick<Cgroups, "controls"> & { by: string };
+
+function meansOf(key: LimitName, found: FoundCgroups, engine: Bounder | undefined): Means {
+  const cgroups = engine ?? found.cgroups;
+  const why = cgroups ? `the ${cgroups.by} controller is missing` : reasonOf(found);
   const byGroup = cgroups?.by;
   switch (key) {
     case "cpuMillis":
@@ -36,6 +40,10 @@ function meansOf(key: LimitName, found: FoundCgroups): Means {
   }
 }
 
+function reasonOf(found: FoundCgroups): string {
+  return found.cgroups ? "" : found.reason;
+}
+
 /** Threads that a sandbox's own kernel may have on the host; far more than it needs, far less than the host has. */
 const outerPids = 8192;
 
@@ -57,21 +65,34 @@ export function withoutCounting(plan: readonly Mechanism[], requested: LimitValu
   return plan.map((mechanism) => (mechanism.name === name ? lacking : mechanism));
 }
 
+/** Is that a control group, whoever keeps it? */
+export function isGroup(by: string): boolean {
+  return by.startsWith("cgroup ") || by === engineGroup;
+}
+
+/** How a container engine's control groups are called. */
+export const engineGroup = "container engine";
+
 /**
  * What becomes of each limit here. One that was asked for by name and cannot be enforced is an
  * error; one that is only the profile's is reported.
  */
-export function planLimits(limits: LimitValues, requested: LimitValues, found: FoundCgroups): Mechanism[] {
+export function planLimits(
+  limits: LimitValues,
+  requested: LimitValues,
+  found: FoundCgroups,
+  engine?: Bounder,
+): Mechanism[] {
   return limitNames.map(({ key, mechanism: name }) => {
     if (limits[key] === 0)
       return create(MechanismSchema, { name, state: MechanismState.OFF, detail: "no bound" });
-    const { by, detail } = meansOf(key, found);
+    const { by, detail } = meansOf(key, found, engine);
     if (by !== undefined) {
       return create(MechanismSchema, {
         name,
         state: MechanismState.ENFORCED,
         by,
-        detail: by === "cgroup v1" || by === "cgroup v2" ? "" : detail,
+        detail: isGroup(by) ? "" : detail,
       });
     }
     if (requested[key] !== 0) {

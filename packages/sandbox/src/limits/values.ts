@@ -20,6 +20,16 @@ export interface LimitValues {
 
 export type LimitName = keyof LimitValues;
 
+export const noLimits: LimitValues = {
+  cpuMillis: 0,
+  memoryBytes: 0,
+  pids: 0,
+  diskBytes: 0,
+  openFiles: 0,
+  outputBytes: 0,
+  timeoutMs: 0,
+};
+
 /** In the order of the contract, with each one's name in the enforcement report. */
 export const limitNames: readonly { key: LimitName; mechanism: string }[] = [
   { key: "cpuMillis", mechanism: "limit.cpu" },

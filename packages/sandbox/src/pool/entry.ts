@@ -1,5 +1,5 @@
 import { CaissonError } from "@caisson/contract";
-import type { Driver, Launched, LaunchRecord } from "../driver/driver.ts";
+import type { Driver, Launched, LaunchRecord, LaunchSpec } from "../driver/driver.ts";
 import type { Guest } from "../link/guest.ts";
 import type { OpenOptions } from "../link/options.ts";
 
@@ -39,7 +39,7 @@ export interface Entry {
 export interface LaunchHooks {
   drivers: readonly Driver[];
   /** Makes the sandbox's directory and says what its launch needs. */
-  prepare(sandboxId: string, kind: Kind): Promise<{ dir: string; cgroups: string[] }>;
+  prepare(sandboxId: string, kind: Kind): Promise<Pick<LaunchSpec, "dir" | "cgroups" | "limits">>;
   /** A sandbox lives; kept so that a later daemon can end it. It waits for this. */
   onLaunched(sandboxId: string, record: LaunchRecord): Promise<void> | void;
   /** A sandbox that nobody took is gone; its directory can go too. */
@@ -79,12 +79,12 @@ export async function launchEntry(
   if (!driver) throw new CaissonError("NO_DRIVER", `there is no driver named ${kind.driver}`);
   let launched: Launched | undefined;
   try {
-    const { dir, cgroups } = await hooks.prepare(sandboxId, kind);
+    const prepared = await hooks.prepare(sandboxId, kind);
+    const { dir } = prepared;
     launched = await driver.launch({
       sandboxId,
       image: kind.image,
-      dir,
-      cgroups,
+      ...prepared,
       ...(kind.shown ? { shown: kind.shown } : {}),
     });
     const { connect, ended, record } = launched;

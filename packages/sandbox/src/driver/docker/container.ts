@@ -1,5 +1,7 @@
 import { join } from "node:path";
+import type { LimitValues } from "../../limits/index.ts";
 import type { HostEntry } from "../bubblewrap/host-root.ts";
+import { engineBounds } from "./group.ts";
 import { inside } from "./image.ts";
 import { seccompProfile } from "./seccomp.ts";
 
@@ -22,9 +24,11 @@ export interface ContainerParts {
   labels: Record<string, string>;
   /** The engine puts AppArmor's profile around containers, which forbids every mount. */
   hasAppArmor: boolean;
+  /** What the engine bounds it to; undefined: it cannot. */
+  limits: LimitValues | undefined;
 }
 
-/** More than any sandbox's own bound; that one is set when it is sealed. */
+/** Where the engine is not asked for the sandbox's own bound: more than any of them. */
 const pidsLimit = 32_768;
 
 /** What the engine is asked for: no network, no capability, no root, nothing writable but the guest's door. */
@@ -59,6 +63,7 @@ export function containerBody(parts: ContainerParts) {
       ReadonlyPaths: [],
       IpcMode: "private",
       PidsLimit: pidsLimit,
+      ...(parts.limits ? engineBounds(parts.limits) : {}),
       Ulimits: [{ Name: "core", Soft: 0, Hard: 0 }],
       LogConfig: { Type: "none", Config: {} },
       RestartPolicy: { Name: "no" },

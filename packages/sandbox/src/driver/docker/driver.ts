@@ -2,6 +2,7 @@ import { hash, randomUUID } from "node:crypto";
 import { Tier } from "@caisson/contract";
 import { CaissonError } from "@caisson/contract/errors";
 import type { Keeper } from "../../keeper/index.ts";
+import { type Bounder, engineGroup } from "../../limits/index.ts";
 import { UidPool } from "../bubblewrap/uids.ts";
 import { CachedProbe } from "../cached-probe.ts";
 import type { Driver, Launched, LaunchRecord, LaunchSpec, Probe } from "../driver.ts";
@@ -20,6 +21,8 @@ export interface DockerOptions {
   engineSocket(): string;
 }
 
+const boundByEngine: Bounder = { by: engineGroup, controls: { memory: true, pids: true, cpu: true } };
+
 /** Containers of a Docker engine, or of Podman: theirs around, the same namespaces and wall as everywhere inside. */
 export class DockerDriver implements Driver {
   readonly name = "docker";
@@ -29,13 +32,23 @@ export class DockerDriver implements Driver {
   readonly #uids = new UidPool();
   readonly #leftovers: Leftovers;
   readonly #tried: CachedProbe<Ground>;
+  #bounder: Bounder | undefined;
 
   constructor({ keeper, guest, home, engineSocket }: DockerOptions) {
     const marks = { home: hash("sha256", home).slice(0, 16), daemon: randomUUID() };
     this.#leftovers = new Leftovers(marks);
     const leave = (container: string) => this.#leftovers.add(container);
     this.#context = { keeper, guest, ...marks, leave, engineSocket };
-    this.#tried = new CachedProbe(() => probeGround(this.#context));
+    this.#tried = new CachedProbe(async () => {
+      const tried = await probeGround(this.#context);
+      this.#bounder = tried.ground?.bounds ? boundByEngine : undefined;
+      return tried;
+    });
+  }
+
+  /** The engine, where it was seen to bound containers. */
+  get bounder(): Bounder | undefined {
+    return this.#bounder;
   }
 
   async probe(): Promise<Probe> {

@@ -26,7 +26,7 @@ export async function startContainer(
   context: LaunchContext,
   spec: LaunchSpec,
   uid?: number,
-): Promise<Launched> {
+): Promise<DockerSandbox> {
   if (spec.image !== "host" && spec.image !== "bare")
     throw new CaissonError("INVALID_INPUT", `the docker driver has no image "${spec.image}"`);
   const { ground, guest } = context;
@@ -39,6 +39,7 @@ export async function startContainer(
     ...owner,
     dir: spec.dir,
     guest,
+    limits: spec.limits,
     hostRoot: spec.image === "host" ? ground.hostRoot : [],
     labels: {
       [labels.home]: context.home,
@@ -58,6 +59,7 @@ export async function startContainer(
       socket: doorOf(spec.dir),
       container,
       engine: ground.engine.socket,
+      bounded: spec.limits !== undefined,
     };
     const launched = new DockerSandbox({ ...context, ...ground }, record);
     await untilListening(launched, "the container");

@@ -1,6 +1,8 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { CaissonError } from "@caisson/contract/errors";
+import { type LimitValues, noLimits } from "../../limits/index.ts";
 import { type HostEntry, readHostRoot } from "../bubblewrap/host-root.ts";
 import { UidPool } from "../bubblewrap/uids.ts";
 import type { Tried } from "../cached-probe.ts";
@@ -17,6 +19,8 @@ export interface Ground {
   hasAppArmor: boolean;
   /** The daemon is the host's root: each sandbox gets a uid of its own. */
   givesUids: boolean;
+  /** The engine bounds what containers use. */
+  bounds: boolean;
 }
 
 export interface ProbeContext extends Omit<LaunchContext, "ground"> {
@@ -29,27 +33,59 @@ export async function probeGround(context: ProbeContext): Promise<Tried<Ground>>
   let engine: Engine | undefined;
   try {
     engine = new Engine(context.engineSocket());
-    const { body } = await engine.call({ method: "GET", path: "/info" });
-    const options = (body as { SecurityOptions?: unknown }).SecurityOptions;
+    const info = ((await engine.call({ method: "GET", path: "/info" })).body ?? {}) as EngineInfo;
     const hasAppArmor =
-      Array.isArray(options) && options.some((option) => String(option).includes("apparmor"));
+      Array.isArray(info.SecurityOptions) &&
+      info.SecurityOptions.some((option) => String(option).includes("apparmor"));
     const hostRoot = await readHostRoot();
     const image = await ensureImage(engine, hostRoot);
-    const ground = { engine, image, hostRoot, hasAppArmor, givesUids: process.getuid?.() === 0 };
-    await trial({ ...context, ground });
+    const givesUids = process.getuid?.() === 0;
+    const ground: Ground = { engine, image, hostRoot, hasAppArmor, givesUids, bounds: false };
+    ground.bounds = await canBound({ ...context, ground }, info);
+    if (!ground.bounds) await trial({ ...context, ground }, undefined);
     return { probe: { usable: true }, ground };
   } catch (error) {
     return { probe: await explainEngine(error, engine?.socket) };
   }
 }
 
-async function trial(context: LaunchContext): Promise<void> {
+interface EngineInfo {
+  SecurityOptions?: unknown;
+  MemoryLimit?: unknown;
+  PidsLimit?: unknown;
+  CpuCfsQuota?: unknown;
+}
+
+/** Bounds to try an engine with. */
+const trialLimits: LimitValues = { ...noLimits, memoryBytes: 512 * 1024 * 1024, pids: 512 };
+const changedLimits: LimitValues = { ...noLimits, memoryBytes: 768 * 1024 * 1024, pids: 256, cpuMillis: 500 };
+
+/** Does it bound containers, from their start and later? Some say so and do not, others cannot without root. */
+async function canBound(context: LaunchContext, info: EngineInfo): Promise<boolean> {
+  if (!info.MemoryLimit || !info.PidsLimit || !info.CpuCfsQuota) return false;
+  try {
+    return await trial(context, trialLimits);
+  } catch (error) {
+    if (CaissonError.from(error).code === "UNAVAILABLE") throw error;
+    return false;
+  }
+}
+
+/** Starts a sandbox; says whether the bounds hold. */
+async function trial(context: LaunchContext, limits: LimitValues | undefined): Promise<boolean> {
   const dir = await mkdtemp(join(tmpdir(), "caisson-docker-"));
   try {
     const uid = context.ground.givesUids ? await new UidPool().take() : undefined;
     const spec = { sandboxId: `trial-${process.pid}-${Date.now()}`, image: "host", dir, cgroups: [] };
-    const launched = await startContainer(context, spec, uid);
-    await launched.kill();
+    const launched = await startContainer(context, { ...spec, ...(limits ? { limits } : {}) }, uid);
+    try {
+      const group = launched.cgroup;
+      if (!limits || !group?.holds(limits)) return false;
+      await group.configure(changedLimits);
+      return true;
+    } finally {
+      await launched.kill();
+    }
   } finally {
     await rm(dir, { recursive: true, force: true });
   }

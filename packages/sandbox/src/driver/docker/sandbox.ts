@@ -5,6 +5,7 @@ import { openSharedSocket } from "../../link/frame/shared-read.ts";
 import { stepOf } from "../describe-end.ts";
 import type { Attachment, Launched, LaunchRecord, MountSource } from "../driver.ts";
 import type { Engine } from "./api.ts";
+import { EngineGroup } from "./group.ts";
 import { remove } from "./launch.ts";
 import { dockerMechanisms } from "./mechanisms.ts";
 import { isAlive } from "./processes.ts";
@@ -24,6 +25,7 @@ export interface SandboxContext {
 export class DockerSandbox implements Launched {
   readonly record: LaunchRecord;
   readonly ended: Promise<string>;
+  readonly cgroup: EngineGroup | undefined;
   readonly #context: SandboxContext;
   readonly #hasOwnUid: boolean;
 
@@ -31,6 +33,7 @@ export class DockerSandbox implements Launched {
     this.record = record;
     this.#context = context;
     this.#hasOwnUid = record.uid !== process.getuid?.();
+    if (record.bounded) this.cgroup = EngineGroup.find(context.engine, record.container!, record.pid);
     this.ended = this.#watch();
   }
 

@@ -24,7 +24,9 @@ export interface Cgroup {
   /** Files to which a process's number is written to make it join. */
   readonly procs: readonly string[];
   /** Sets the bounds; 0 lifts one. */
-  configure(limits: LimitValues): void;
+  configure(limits: LimitValues): void | Promise<void>;
+  /** What is set; no bound of memory is 0. */
+  bounds(): { memoryBytes: number; pids: number | "max" };
   /** How many processes the kernel has killed in it because memory was exhausted. */
   oomKills(): number;
   usage(): CgroupUsage;

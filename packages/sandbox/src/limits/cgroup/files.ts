@@ -16,6 +16,12 @@ export function readNumber(path: string): number {
   return Number.isFinite(value) ? value : 0;
 }
 
+/** A bound on processes as it is written: a number, or none. */
+export function readPids(path: string): number | "max" {
+  const text = readText(path).trim();
+  return /^\d+$/.test(text) ? Number(text) : "max";
+}
+
 /** The number behind a word in a file of `word number` lines. */
 export function readField(path: string, word: string): number {
   for (const line of readText(path).split("\n")) {

@@ -2,13 +2,23 @@ import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { LimitValues } from "../values.ts";
 import { type Cgroup, type Cgroups, type CgroupUsage, pidsMax } from "./cgroup.ts";
-import { listDirectories, readField, readNumber, removeGroup, removeIfEmpty, writeValue } from "./files.ts";
+import {
+  listDirectories,
+  readField,
+  readNumber,
+  readPids,
+  removeGroup,
+  removeIfEmpty,
+  writeValue,
+} from "./files.ts";
 
-const controllers = ["memory", "pids", "cpu"] as const;
-type Controller = (typeof controllers)[number];
+export const controllers = ["memory", "pids", "cpu"] as const;
+export type Controller = (typeof controllers)[number];
 
 const periodUs = 100_000;
 const unlimited = -1;
+/** What the kernel shows for none is a number near the greatest. */
+const noBound = 2 ** 62;
 
 /** One hierarchy per controller; `bases` are our own directories in those that can be written. */
 export class CgroupsV1 implements Cgroups {
@@ -56,7 +66,8 @@ export class CgroupsV1 implements Cgroups {
   }
 }
 
-class CgroupV1 implements Cgroup {
+/** A group by its directory in each hierarchy. */
+export class CgroupV1 implements Cgroup {
   readonly procs: readonly string[];
   readonly #paths: ReadonlyMap<Controller, string>;
 
@@ -82,6 +93,16 @@ class CgroupV1 implements Cgroup {
       writeValue(join(cpu, "cpu.cfs_period_us"), periodUs);
       writeValue(join(cpu, "cpu.cfs_quota_us"), Math.ceil((limits.cpuMillis * periodUs) / 1000));
     }
+  }
+
+  bounds() {
+    const memory = this.#paths.get("memory");
+    const bytes = memory ? readNumber(join(memory, "memory.limit_in_bytes")) : 0;
+    const pids = this.#paths.get("pids");
+    return {
+      memoryBytes: bytes >= noBound ? 0 : bytes,
+      pids: pids ? readPids(join(pids, "pids.max")) : ("max" as const),
+    };
   }
 
   oomKills(): number {

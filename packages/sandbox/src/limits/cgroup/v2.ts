@@ -7,6 +7,7 @@ import {
   listDirectories,
   readField,
   readNumber,
+  readPids,
   readText,
   removeGroup,
   removeIfEmpty,
@@ -92,7 +93,8 @@ function enable(path: string): string[] {
   return readText(control).trim().split(" ");
 }
 
-class CgroupV2 implements Cgroup {
+/** A group by its directory. */
+export class CgroupV2 implements Cgroup {
   readonly procs: readonly string[];
   readonly #path: string;
 
@@ -107,6 +109,14 @@ class CgroupV2 implements Cgroup {
     this.#set("pids.max", pidsMax(limits));
     const quota = limits.cpuMillis ? Math.ceil((limits.cpuMillis * periodUs) / 1000) : "max";
     this.#set("cpu.max", `${quota} ${periodUs}`);
+  }
+
+  bounds() {
+    // `max` is no number.
+    return {
+      memoryBytes: readNumber(join(this.#path, "memory.max")),
+      pids: readPids(join(this.#path, "pids.max")),
+    };
   }
 
   oomKills(): number {
