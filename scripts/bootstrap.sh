@@ -111,7 +111,8 @@ if [ "${1:-}" = --tests ]; then
       fail "linux-image-cloud-amd64 could not be installed; its words are in .caisson/apt.log"
   fi
   install busybox busybox-static
-  install dockerd docker.io
+  install podman podman
+  install newuidmap uidmap
   install rsync rsync
 fi
 touch .caisson/stamp

@@ -4,6 +4,7 @@ import { after, describe } from "node:test";
 import { type Box, type Client, connect, type SandboxSpec } from "@caisson/client";
 import { type Account, accounts, startDaemon, type TestDaemon } from "../support/daemon.ts";
 import { canStartDockerd, startDockerd, type TestEngine } from "../support/dockerd.ts";
+import { startPodman } from "../support/podman.ts";
 
 /** A driver under test, behind a daemon of its account. */
 export interface Subject {
@@ -14,7 +15,7 @@ export interface Subject {
   /** Its commands are processes of a kernel of their own: the host sees the machine's process alone. */
   hasOwnKernel: boolean;
   /** The engine that daemons of this subject are given, if there is one. */
-  engine: TestEngine | undefined;
+  engine: Pick<TestEngine, "socket" | "env"> | undefined;
   /** What this driver is known to lack, here: names of mechanisms, and what tests look at from outside. */
   gaps: ReadonlySet<string>;
   /** A sandbox of this driver. */
@@ -32,12 +33,18 @@ export const canaries = { CANARY_TOKEN: "canary-7c1f", AWS_SECRET_ACCESS_KEY: "c
 /** To try some drivers alone: `CAISSON_TEST_DRIVERS=qemu node --test test/drivers/…`. */
 const only = process.env.CAISSON_TEST_DRIVERS?.split(",");
 
+/** `CAISSON_TEST_ENGINE=podman`: the driver `docker` over Podman's service, as each account's own. */
+const usePodman = process.env.CAISSON_TEST_ENGINE === "podman";
+
 /** Runs the suite for every usable driver under every account; there must be at least one for each. */
 export async function conform(suite: (subject: Subject) => void): Promise<void> {
   const subjects: Subject[] = [];
-  const engine = canStartDockerd() ? await startDockerd() : undefined;
-  after(() => engine?.[Symbol.asyncDispose]());
+  const docker = canStartDockerd() && !usePodman ? await startDockerd() : undefined;
+  after(() => docker?.[Symbol.asyncDispose]());
   for (const account of accounts()) {
+    const podman = usePodman ? await startPodman(account) : undefined;
+    if (podman) after(() => podman[Symbol.asyncDispose]());
+    const engine = docker ?? podman;
     const daemon = await startDaemon({ account, env: { ...canaries, ...engine?.env } });
     const client = await connect({ socket: daemon.socket });
     after(async () => {

@@ -89,7 +89,7 @@ export async function startDockerd(options: EngineOptions = {}): Promise<TestEng
   };
 }
 
-function mountsBelow(dir: string): string[] {
+export function mountsBelow(dir: string): string[] {
   const { stdout } = spawnSync("findmnt", ["--noheadings", "--output", "TARGET", "--list"], {
     encoding: "utf8",
   });
@@ -99,7 +99,7 @@ function mountsBelow(dir: string): string[] {
     .reverse();
 }
 
-function answers(socket: string): Promise<boolean> {
+export function answers(socket: string): Promise<boolean> {
   return new Promise((resolve) => {
     const probe = connect(socket);
     probe.once("connect", () => {

@@ -9,7 +9,7 @@ mod identify;
 mod launch;
 mod monitor;
 mod mounts;
-mod privilege;
+pub mod privilege;
 mod process;
 mod reach;
 mod serve;

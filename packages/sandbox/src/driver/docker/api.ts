@@ -29,32 +29,43 @@ export interface Answer {
 /** One engine, by its socket. Connections are made for each call: an engine that was restarted is simply met again. */
 export class Engine {
   readonly socket: string;
-  #version: Promise<string> | undefined;
+  #met: Promise<{ version: string; isPodman: boolean }> | undefined;
 
   constructor(socket: string) {
     this.socket = socket;
   }
 
+  /** Podman serves the same API, with a few differences. */
+  async isPodman(): Promise<boolean> {
+    this.#met ??= meet(this.socket);
+    return (await this.#met).isPodman;
+  }
+
   async call(call: EngineCall): Promise<Answer> {
-    this.#version ??= agreeOnVersion(this.socket);
+    this.#met ??= meet(this.socket);
     try {
-      return await send(this.socket, { ...call, path: `/v${await this.#version}${call.path}` });
+      const { version } = await this.#met;
+      return await send(this.socket, { ...call, path: `/v${version}${call.path}` });
     } catch (error) {
       // The one that answers next may be another.
-      if (error instanceof CaissonError && error.code === "UNAVAILABLE") this.#version = undefined;
+      if (error instanceof CaissonError && error.code === "UNAVAILABLE") this.#met = undefined;
       throw error;
     }
   }
 }
 
-async function agreeOnVersion(socket: string): Promise<string> {
+/** Asks who it is, and agrees on a version. */
+async function meet(socket: string): Promise<{ version: string; isPodman: boolean }> {
   const { body } = await send(socket, { method: "GET", path: "/version", timeoutMs: 5000 });
   const { ApiVersion, MinAPIVersion } = (body ?? {}) as { ApiVersion?: unknown; MinAPIVersion?: unknown };
   const [newest, least] = [parse(ApiVersion), parse(MinAPIVersion ?? "1.12")];
   const agreed = isBelow(newest, newestVersion) ? newest : newestVersion;
   if (isBelow(agreed, oldestVersion) || isBelow(agreed, least))
     throw new CaissonError("UNAVAILABLE", `the engine speaks API ${String(ApiVersion)}, not 1.40 or newer`);
-  return agreed.join(".");
+  const components = (body as { Components?: unknown }).Components;
+  const isPodman =
+    Array.isArray(components) && components.some(({ Name }) => String(Name).startsWith("Podman"));
+  return { version: agreed.join("."), isPodman };
 }
 
 type Version = readonly [number, number];

@@ -3,7 +3,6 @@ import type { LimitValues } from "../../limits/index.ts";
 import type { HostEntry } from "../bubblewrap/host-root.ts";
 import { engineBounds } from "./group.ts";
 import { inside } from "./image.ts";
-import { seccompProfile } from "./seccomp.ts";
 
 /** Labels by which containers of ours are found again, whatever became of the daemon that made them. */
 export const labels = {
@@ -14,6 +13,12 @@ export const labels = {
   daemon: "caisson.daemon",
 } as const;
 
+export interface Ulimit {
+  Name: string;
+  Soft: number;
+  Hard: number;
+}
+
 export interface ContainerParts {
   image: string;
   dir: string;
@@ -22,6 +27,12 @@ export interface ContainerParts {
   gid: number;
   hostRoot: readonly HostEntry[];
   labels: Record<string, string>;
+  isPodman: boolean;
+  isRootless: boolean;
+  /** Beside that of core files. */
+  ulimits: readonly Ulimit[];
+  /** The filter, or the file that it is in. */
+  seccomp: string;
   /** The engine puts AppArmor's profile around containers, which forbids every mount. */
   hasAppArmor: boolean;
   /** What the engine bounds it to; undefined: it cannot. */
@@ -38,7 +49,8 @@ export function containerBody(parts: ContainerParts) {
   );
   return {
     Image: parts.image,
-    User: `${parts.uid}:${parts.gid}`,
+    // An engine without root has a user namespace around its containers, in which its own user is root.
+    User: parts.isRootless ? "0:0" : `${parts.uid}:${parts.gid}`,
     Entrypoint: [inside.guest, "container", "--listen", `${inside.door}/link.sock`],
     Cmd: [],
     Env: [],
@@ -51,11 +63,14 @@ export function containerBody(parts: ContainerParts) {
     HostConfig: {
       NetworkMode: "none",
       CapDrop: ["ALL"],
+      // Without it the root of a user namespace may not be the root of one below; the guest gives it up at its seal.
+      ...(parts.isRootless ? { CapAdd: ["SETFCAP"] } : {}),
       Privileged: false,
       ReadonlyRootfs: true,
       SecurityOpt: [
         "no-new-privileges",
-        `seccomp=${seccompProfile()}`,
+        `seccomp=${parts.seccomp}`,
+        ...(parts.isPodman ? ["unmask=ALL"] : []),
         ...(parts.hasAppArmor ? ["apparmor=unconfined"] : []),
       ],
       // A proc file system with covers cannot be mounted anew; the guest covers its own.
@@ -64,7 +79,7 @@ export function containerBody(parts: ContainerParts) {
       IpcMode: "private",
       PidsLimit: pidsLimit,
       ...(parts.limits ? engineBounds(parts.limits) : {}),
-      Ulimits: [{ Name: "core", Soft: 0, Hard: 0 }],
+      Ulimits: [{ Name: "core", Soft: 0, Hard: 0 }, ...parts.ulimits],
       LogConfig: { Type: "none", Config: {} },
       RestartPolicy: { Name: "no" },
       Init: false,

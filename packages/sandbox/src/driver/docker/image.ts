@@ -10,6 +10,9 @@ export const inside = {
   shown: "/.caisson/shown",
 } as const;
 
+/** With a host, which Podman would add otherwise. */
+const repository = "localhost/caisson-places";
+
 /**
  * An image with nothing in it but places to mount on, and the links that the host's root has. It is made by us: an
  * engine that can reach no registry has it too.
@@ -17,10 +20,10 @@ export const inside = {
 export async function ensureImage(engine: Engine, entries: readonly HostEntry[]): Promise<string> {
   const archive = placesArchive(entries);
   const tag = hash("sha256", archive).slice(0, 16);
-  const name = `caisson-places:${tag}`;
+  const name = `${repository}:${tag}`;
   const { status } = await engine.call({ method: "GET", path: `/images/${name}/json`, accept: [404] });
   if (status === 404) {
-    const query = { fromSrc: "-", repo: "caisson-places", tag, message: "places for Caisson's sandboxes" };
+    const query = { fromSrc: "-", repo: name, message: "places for Caisson's sandboxes" };
     await engine.call({ method: "POST", path: "/images/create", query, tar: archive });
   }
   return name;

@@ -1,13 +1,16 @@
-import { chown, mkdir } from "node:fs/promises";
+import { readFileSync } from "node:fs";
+import { chown, mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { CaissonError } from "@caisson/contract/errors";
 import type { Keeper } from "../../keeper/index.ts";
 import type { Launched, LaunchRecord, LaunchSpec } from "../driver.ts";
 import { untilListening } from "../until-listening.ts";
 import type { Engine } from "./api.ts";
-import { containerBody, doorOf, labels } from "./container.ts";
+import { containerBody, doorOf, labels, type Ulimit } from "./container.ts";
 import type { Ground } from "./probe.ts";
 import { isAlive, joinGroups, startTimeOf } from "./processes.ts";
 import { DockerSandbox, type SandboxContext } from "./sandbox.ts";
+import { seccompProfile } from "./seccomp.ts";
 
 export interface LaunchContext {
   keeper: Keeper;
@@ -40,6 +43,8 @@ export async function startContainer(
     dir: spec.dir,
     guest,
     limits: spec.limits,
+    ulimits: ground.isPodman ? ownUlimits() : [],
+    seccomp: await seccompOption(ground, spec.dir),
     hostRoot: spec.image === "host" ? ground.hostRoot : [],
     labels: {
       [labels.home]: context.home,
@@ -71,9 +76,29 @@ export async function startContainer(
   }
 }
 
+/** Podman's service takes no more processes for itself than a kernel has numbers for by default. */
+const maxProcesses = 32_768;
+
+/** Podman asks for as much as a kernel gives, which fails where root may not raise its limits: no more than ours. */
+function ownUlimits(): Ulimit[] {
+  const limits = readFileSync("/proc/self/limits", "utf8");
+  const hard = (name: string) => Number(new RegExp(`^Max ${name} +\\d+ +(\\d+) `, "m").exec(limits)?.[1]);
+  return Object.entries({ nofile: hard("open files"), nproc: Math.min(hard("processes"), maxProcesses) })
+    .filter(([, value]) => value > 0)
+    .map(([Name, value]) => ({ Name, Soft: value, Hard: value }));
+}
+
+/** Docker's clients send the filter itself; Podman reads a file. */
+async function seccompOption({ isPodman }: Ground, dir: string): Promise<string> {
+  if (!isPodman) return seccompProfile();
+  const file = join(dir, "seccomp.json");
+  await writeFile(file, seccompProfile(), { mode: 0o600 });
+  return file;
+}
+
 /** Finds a sandbox again by its record. It lives on while its engine is away. */
 export async function adoptContainer(
-  context: Omit<SandboxContext, "hasAppArmor">,
+  context: Omit<SandboxContext, "hasAppArmor" | "isPodman">,
   record: LaunchRecord,
 ): Promise<Launched | undefined> {
   const { container, pid, startTime } = record;
@@ -81,7 +106,7 @@ export async function adoptContainer(
   const livesNow = isAlive(pid, startTime);
   // Its engine ends it before it tells us; what it has to tell is that of the record's own process only.
   if (livesNow && (await isOf(context.engine, container, pid)))
-    return new DockerSandbox({ ...context, hasAppArmor: false }, record);
+    return new DockerSandbox({ ...context, hasAppArmor: false, isPodman: false }, record);
   if (!(await remove(context.engine, container))) context.leave(container);
   return undefined;
 }

@@ -2,7 +2,15 @@ import { create } from "@bufbuild/protobuf";
 import { type Mechanism, MechanismSchema, MechanismState } from "@caisson/contract";
 
 /** What the engine and the namespaces inside its container enforce; the guest reports what it does when it seals. */
-export function dockerMechanisms(hasOwnUid: boolean, hasAppArmor: boolean): Mechanism[] {
+export function dockerMechanisms(
+  engine: "docker" | "podman",
+  hasOwnUid: boolean,
+  hasAppArmor: boolean,
+): Mechanism[] {
+  const enforced = (name: string, detail = "") =>
+    create(MechanismSchema, { name, state: MechanismState.ENFORCED, by: engine, detail });
+  const lacking = (name: string, detail: string) =>
+    create(MechanismSchema, { name, state: MechanismState.NOT_ENFORCED, by: engine, detail });
   const identity = hasOwnUid
     ? "an unused uid per sandbox"
     : "the daemon's own uid, which is not the host's root";
@@ -22,12 +30,4 @@ export function dockerMechanisms(hasOwnUid: boolean, hasAppArmor: boolean): Mech
       ? lacking("apparmor", "the engine's profile forbids the mounts of which the guest's root is made")
       : lacking("apparmor", "the engine has none"),
   ];
-}
-
-function enforced(name: string, detail = ""): Mechanism {
-  return create(MechanismSchema, { name, state: MechanismState.ENFORCED, by: "docker", detail });
-}
-
-function lacking(name: string, detail: string): Mechanism {
-  return create(MechanismSchema, { name, state: MechanismState.NOT_ENFORCED, by: "docker", detail });
 }

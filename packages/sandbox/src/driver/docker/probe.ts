@@ -14,6 +14,9 @@ import { explainEngine } from "./obstacles.ts";
 /** What a usable host has. */
 export interface Ground {
   engine: Engine;
+  isPodman: boolean;
+  /** It runs as the daemon's own user. */
+  isRootless: boolean;
   image: string;
   hostRoot: HostEntry[];
   hasAppArmor: boolean;
@@ -34,13 +37,23 @@ export async function probeGround(context: ProbeContext): Promise<Tried<Ground>>
   try {
     engine = new Engine(context.engineSocket());
     const info = ((await engine.call({ method: "GET", path: "/info" })).body ?? {}) as EngineInfo;
-    const hasAppArmor =
-      Array.isArray(info.SecurityOptions) &&
-      info.SecurityOptions.some((option) => String(option).includes("apparmor"));
+    const options = Array.isArray(info.SecurityOptions) ? info.SecurityOptions.map(String) : [];
+    const hasAppArmor = options.some((option) => option.includes("apparmor"));
+    const isRootless = info.Rootless === true || options.includes("name=rootless");
     const hostRoot = await readHostRoot();
     const image = await ensureImage(engine, hostRoot);
-    const givesUids = process.getuid?.() === 0;
-    const ground: Ground = { engine, image, hostRoot, hasAppArmor, givesUids, bounds: false };
+    const givesUids = process.getuid?.() === 0 && !isRootless;
+    const isPodman = await engine.isPodman();
+    const ground: Ground = {
+      engine,
+      isPodman,
+      isRootless,
+      image,
+      hostRoot,
+      hasAppArmor,
+      givesUids,
+      bounds: false,
+    };
     ground.bounds = await canBound({ ...context, ground }, info);
     if (!ground.bounds) await trial({ ...context, ground }, undefined);
     return { probe: { usable: true }, ground };
@@ -51,6 +64,7 @@ export async function probeGround(context: ProbeContext): Promise<Tried<Ground>>
 
 interface EngineInfo {
   SecurityOptions?: unknown;
+  Rootless?: unknown;
   MemoryLimit?: unknown;
   PidsLimit?: unknown;
   CpuCfsQuota?: unknown;

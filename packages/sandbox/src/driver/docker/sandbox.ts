@@ -16,6 +16,7 @@ const lookEveryMs = 500;
 export interface SandboxContext {
   engine: Engine;
   keeper: Keeper;
+  isPodman: boolean;
   hasAppArmor: boolean;
   /** Told of a container that the engine could not remove. */
   leave(container: string): void;
@@ -54,7 +55,8 @@ export class DockerSandbox implements Launched {
   }
 
   mechanisms() {
-    return dockerMechanisms(this.#hasOwnUid, this.#context.hasAppArmor);
+    const { isPodman, hasAppArmor } = this.#context;
+    return dockerMechanisms(isPodman ? "podman" : "docker", this.#hasOwnUid, hasAppArmor);
   }
 
   async #remove(): Promise<void> {

@@ -21,6 +21,8 @@ function runscBase({ runsc, state, platform, rootless }: RunscCall): string[] {
     state,
     `--platform=${platform}`,
     "--network=none",
+    // Nobody but root writes to what shows of the host, and nothing inside can: what was read of it may be remembered.
+    "--file-access-mounts=exclusive",
     // Limits are the daemon's: it puts the whole tree into a group of its own.
     "--ignore-cgroups",
     // What is written to the root stays in the sandbox's memory; mounts that are read-only stay so.

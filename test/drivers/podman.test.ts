@@ -1,0 +1,63 @@
+// The driver `docker` over Podman, as root and as an ordinary user's own engine. The whole suite runs over it with
+// `CAISSON_TEST_ENGINE=podman CAISSON_TEST_DRIVERS=docker`; here is what could differ.
+import assert from "node:assert/strict";
+import { chownSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { connect } from "@caisson/client";
+import { accounts, processesWith, startDaemon, temporaryDirectory } from "../support/daemon.ts";
+import { eventually } from "../support/eventually.ts";
+import { startPodman } from "../support/podman.ts";
+
+const MiB = 1024 * 1024;
+
+for (const account of accounts()) {
+  test(`Podman as ${account.name}: projects, limits, and a daemon that is killed`, {
+    timeout: 120_000,
+  }, async () => {
+    await using engine = await startPodman(account);
+    await using daemon = await startDaemon({ account, env: engine.env });
+    const project = temporaryDirectory(account);
+    writeFileSync(join(project, "file"), "before\n");
+    chownSync(join(project, "file"), account.uid, account.gid);
+    const { boxId, runId } = await (async () => {
+      await using client = await connect({ socket: daemon.socket });
+      const { drivers } = await client.system.capabilities();
+      assert.deepEqual(
+        drivers.filter(({ name }) => name === "docker").map(({ usable, reason }) => ({ usable, reason })),
+        [{ usable: true, reason: "" }],
+      );
+      const box = await client.create({
+        driver: "docker",
+        workspace: { dir: project, mode: "overlay" },
+        limits: { memory: 64 * MiB },
+      });
+      const { mechanisms } = box.info.enforced!;
+      const by = (name: string) => mechanisms.find((mechanism) => mechanism.name === name)?.by;
+      assert.equal(by("root"), "podman");
+      // Podman bounds nothing for an ordinary user where control groups are of the first version: nobody says it does.
+      assert.equal(by("limit.memory"), account.uid === 0 ? "container engine" : "watcher");
+      assert.equal((await box.run(["sh", "-c", "cat file; echo after > file"])).stdout.text, "before\n");
+      assert.equal(readFileSync(join(project, "file"), "utf8"), "before\n");
+      assert.deepEqual(
+        [...(await box.workspace.diff())].map(({ path }) => path),
+        ["file"],
+      );
+      const exit = await box.run(["perl", "-e", "my @x; for (1..600) { push @x, 'a' x 1048576 } sleep 30"]);
+      assert.equal(exit.oomKilled, true);
+      const run = await box.exec(["sh", "-c", "for i in $(seq 20); do echo $i; sleep 0.1; done"]);
+      return { boxId: box.id, runId: run.id };
+    })();
+    await daemon.crash();
+    await daemon.restart();
+    await using client = await connect({ socket: daemon.socket });
+    const box = await client.sandboxes.get(boxId);
+    const result = await box.process(runId).result();
+    assert.deepEqual([result.stdout.text.split("\n").length, result.code], [21, 0]);
+    await box.delete();
+    await eventually(
+      () => processesWith(`caisson-${boxId}`),
+      (left) => left.length === 0,
+    );
+  });
+}

@@ -1,0 +1,52 @@
+// Podman's service of the tests' own, as any account: it needs no root, and nothing of it is the machine's.
+import { spawn, spawnSync } from "node:child_process";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { type Account, temporaryDirectory } from "./daemon.ts";
+import { answers, mountsBelow, type TestEngine } from "./dockerd.ts";
+
+/** Whether this machine has it, with what an ordinary user needs. */
+export function hasPodman(): boolean {
+  return spawnSync("which", ["podman", "newuidmap"]).status === 0;
+}
+
+export async function startPodman(
+  account: Account,
+): Promise<Pick<TestEngine, "socket" | "env"> & AsyncDisposable> {
+  const dir = temporaryDirectory(account, "/tmp/caisson-podman-");
+  const owner = { uid: account.uid, gid: account.gid };
+  const socket = join(dir, "podman.sock");
+  for (const name of ["home", "run"]) spawnSync("mkdir", ["-m", "700", join(dir, name)], owner);
+  const env = { PATH: process.env.PATH!, HOME: join(dir, "home"), XDG_RUNTIME_DIR: join(dir, "run") };
+  const base = [
+    "--root",
+    join(dir, "data"),
+    "--runroot",
+    join(dir, "run/containers"),
+    "--tmpdir",
+    join(dir, "run/libpod"),
+  ];
+  const child = spawn("podman", [...base, "system", "service", "--time=0", `unix://${socket}`], {
+    ...owner,
+    env,
+    cwd: dir,
+    stdio: "ignore",
+  });
+  const deadline = performance.now() + 60_000;
+  while (!(await answers(socket))) {
+    if (child.exitCode !== null) throw new Error(`podman ended with ${child.exitCode}`);
+    if (performance.now() > deadline) throw new Error("podman does not answer");
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  return {
+    socket,
+    env: { DOCKER_HOST: `unix://${socket}` },
+    async [Symbol.asyncDispose]() {
+      const gone = new Promise((resolve) => child.once("exit", resolve));
+      child.kill("SIGTERM");
+      if (child.exitCode === null && child.signalCode === null) await gone;
+      for (const mount of mountsBelow(dir)) spawnSync("umount", ["-l", mount]);
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
