@@ -92,6 +92,34 @@ function suite(account: Account): void {
       assert.equal(await seat.code, 0);
     });
 
+    it("gets what was typed before it started, an end of input included", async () => {
+      const seat = sit("exec", "-it", box, "--", "cat");
+      seat.type("typed ahead\r\u0004");
+      assert.equal(await seat.code, 0);
+      assert.match(seat.text(), /typed ahead\r\n$/);
+    });
+
+    it("has job control: Ctrl-Z stops what runs in front, fg goes on with it", async () => {
+      const seat = sit("exec", "-it", box, "--", "bash", "--norc", "-i");
+      await seat.shows(/\$ /);
+      // What is typed while bash hands the terminal over keeps the modes of its line editor, as on every terminal.
+      seat.type("sh -c 'echo up; exec cat'\r");
+      await seat.shows(/[\r\n]up\r\n/);
+      seat.type("one\r");
+      await seat.shows(/one\r\none/);
+      seat.type("\u001a");
+      await seat.shows(/Stopped +sh/);
+      seat.type("jobs | grep -c Stopped\r");
+      await seat.shows(/[\r\n]1\r\n/);
+      seat.type("fg\r");
+      await seat.shows(/fg\r\n.*exec cat'\r\n/s);
+      seat.type("two\r");
+      await seat.shows(/two\r\ntwo/);
+      seat.type("\u0004");
+      seat.type("exit 3\r");
+      assert.equal(await seat.code, 3);
+    });
+
     it("knows the terminal's size, also when it changes", async () => {
       const script =
         "stty size; trap 'stty size' WINCH; echo up; while [ ! -e /tmp/done ]; do sleep 0.05; done";

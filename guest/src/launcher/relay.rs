@@ -72,7 +72,9 @@ pub fn relay(stream: UnixStream, open: Open, home: &Home) -> Result<Outcome, Tro
         outlet: Outlet::new(),
         answers: Answers::default(),
         reads_stdin: false,
+        typed_ahead: Vec::new(),
         stdin_ended: false,
+        leaves_raw: false,
         has_spoken: false,
         outcome: None,
         last_signal: None,
@@ -94,7 +96,11 @@ struct Relay {
     outlet: Outlet,
     answers: Answers,
     reads_stdin: bool,
+    /// Read before somebody wanted it.
+    typed_ahead: Vec<u8>,
     stdin_ended: bool,
+    /// The terminal is put back once it has what was written before.
+    leaves_raw: bool,
     /// Something of the command has been seen, so it cannot be repeated.
     has_spoken: bool,
     outcome: Option<Outcome>,
@@ -116,6 +122,10 @@ impl Relay {
         self.send();
         loop {
             self.flush()?;
+            if self.leaves_raw && self.outlet.waits_for().is_none() {
+                self.leaves_raw = false;
+                terminal::restore();
+            }
             if self.outlet.waits_for().is_none()
                 && let Some(outcome) = self.outcome.take()
             {
@@ -266,9 +276,18 @@ impl Relay {
             Output::Stdout(bytes) => self.outlet.push(false, bytes),
             Output::Stderr(bytes) => self.outlet.push(true, bytes),
             Output::Exit(code) => self.outcome = Some(Outcome::Exit(code.min(255) as u8)),
-            Output::WantStdin(wanted) => self.reads_stdin = wanted,
-            Output::Raw(true) => terminal::make_raw(),
-            Output::Raw(false) => terminal::restore(),
+            Output::WantStdin(wanted) => {
+                self.reads_stdin = wanted;
+                if wanted && !self.typed_ahead.is_empty() {
+                    let ahead = std::mem::take(&mut self.typed_ahead);
+                    self.say(Input::Stdin(ahead));
+                }
+            }
+            Output::Raw(true) => {
+                self.leaves_raw = false;
+                self.typed_ahead.extend(terminal::make_raw());
+            }
+            Output::Raw(false) => self.leaves_raw = true,
             Output::ReadFile(request) => {
                 if let Some(content) = self.answers.begin(&request) {
                     self.say(Input::File(content));

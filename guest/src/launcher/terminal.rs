@@ -7,27 +7,64 @@ use std::{
 };
 
 use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    io::read,
     stdio,
-    termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr},
+    termios::{InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr},
 };
 
 use crate::{proto::terminal::Size, sys::signalfd::with_blocked};
 
+/// More than the kernel keeps of what is typed ahead.
+const MAX_AHEAD_BYTES: usize = 64 * 1024;
+
 /// How the terminal was before raw mode; set exactly while it is raw.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// Puts the terminal of standard input into raw mode; one that is no terminal stays as it is.
-pub fn make_raw() {
-    let Ok(mut before) = BEFORE.lock() else { return };
+/// Puts the terminal of standard input into raw mode; one that is no terminal stays as it is. Returns what was typed ahead, as
+/// the keys that were pressed.
+pub fn make_raw() -> Vec<u8> {
+    let Ok(mut before) = BEFORE.lock() else { return Vec::new() };
     if before.is_some() {
-        return;
+        return Vec::new();
     }
-    let Ok(modes) = tcgetattr(stdio::stdin()) else { return };
+    let Ok(modes) = tcgetattr(stdio::stdin()) else { return Vec::new() };
+    let ahead = typed_ahead(&modes);
     let mut raw = modes.clone();
     raw.make_raw();
     if set(&raw) {
         *before = Some(modes);
     }
+    ahead
+}
+
+/// Whole lines that wait to be read. They are taken before raw mode, because there the kernel gives a NUL for an end of input
+/// that was typed before. What is typed of a line that has no end yet, raw mode gives as it is.
+fn typed_ahead(modes: &Termios) -> Vec<u8> {
+    let mut ahead = Vec::new();
+    if !modes.local_modes.contains(LocalModes::ICANON) {
+        return ahead;
+    }
+    let mut line = [0; 4096];
+    while ahead.len() < MAX_AHEAD_BYTES && is_readable() {
+        match read(stdio::stdin(), &mut line) {
+            Ok(0) => ahead.push(modes.special_codes[SpecialCodeIndex::VEOF]),
+            Ok(length) => ahead.extend_from_slice(&line[..length]),
+            Err(_) => break,
+        }
+    }
+    if modes.input_modes.contains(InputModes::ICRNL) {
+        for byte in ahead.iter_mut().filter(|byte| **byte == b'\n') {
+            *byte = b'\r';
+        }
+    }
+    ahead
+}
+
+fn is_readable() -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(stdio::stdin(), PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&now)).is_ok_and(|count| count > 0) && fds[0].revents() == PollFlags::IN
 }
 
 /// Puts it back, also from the background or while the program breaks down.

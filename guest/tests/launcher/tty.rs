@@ -90,6 +90,25 @@ fn raw_mode_comes_and_goes_as_told_and_keys_arrive_exactly() {
 }
 
 #[test]
+fn what_is_typed_ahead_arrives_as_the_keys_that_were_pressed() {
+    let home = TestHome::new();
+    home.serve(|mut call| {
+        call.send(Output::Raw(true));
+        call.send(Output::WantStdin(true));
+        let mut keys = Vec::new();
+        while keys.len() < 13 {
+            let Some(Input::Stdin(more)) = call.next() else { panic!("no keys") };
+            keys.extend(more);
+        }
+        assert_eq!(keys, b"one\rtwo\r\x04part");
+        call.send(Output::Exit(0));
+    });
+    let pty = Pty::new();
+    rustix::io::write(&pty.outside, b"one\rtwo\r\x04part").unwrap();
+    assert!(pty.launch(&home).wait().unwrap().success());
+}
+
+#[test]
 fn the_terminal_is_put_back_however_the_call_ends() {
     let home = TestHome::new();
     let mut count = 0;
