@@ -15,8 +15,10 @@ const wantedModules = [
   "crc32c_generic",
   "erofs",
   "overlay",
-  "iptable_nat",
-  "xt_REDIRECT",
+  // Programs that know no proxy are caught by these, on every port.
+  "nft_chain_nat",
+  "nft_redir",
+  "nft_ct",
 ];
 
 /** Makes the boot archive: the guest binary as the first process, and modules. Returns its path; it is made once. */
