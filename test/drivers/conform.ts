@@ -36,8 +36,14 @@ const only = process.env.CAISSON_TEST_DRIVERS?.split(",");
 /** `CAISSON_TEST_ENGINE=podman`: the driver `docker` over Podman's service, as each account's own. */
 const usePodman = process.env.CAISSON_TEST_ENGINE === "podman";
 
-/** Runs the suite for every usable driver under every account; there must be at least one for each. */
-export async function conform(suite: (subject: Subject) => void): Promise<void> {
+/**
+ * Runs the suite for every usable driver under every account; there must be at least one for each. `env`: further variables of
+ * their daemons.
+ */
+export async function conform(
+  suite: (subject: Subject) => void,
+  env: Record<string, string> = {},
+): Promise<void> {
   const subjects: Subject[] = [];
   const docker = canStartDockerd() && !usePodman ? await startDockerd() : undefined;
   after(() => docker?.[Symbol.asyncDispose]());
@@ -45,7 +51,7 @@ export async function conform(suite: (subject: Subject) => void): Promise<void> 
     const podman = usePodman ? await startPodman(account) : undefined;
     if (podman) after(() => podman[Symbol.asyncDispose]());
     const engine = docker ?? podman;
-    const daemon = await startDaemon({ account, env: { ...canaries, ...engine?.env } });
+    const daemon = await startDaemon({ account, env: { ...canaries, ...engine?.env, ...env } });
     const client = await connect({ socket: daemon.socket });
     after(async () => {
       await client.close();

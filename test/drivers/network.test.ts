@@ -1,14 +1,15 @@
-// The network door from inside, in the mode in which everything is refused: programs meet it wherever they look, and
-// nothing of it leads out by itself.
+// The network door from inside: programs meet it wherever they look, nothing of it leads out by itself, and what is allowed is
+// reached in each way.
 import assert from "node:assert/strict";
 import { connect } from "node:net";
-import { it } from "node:test";
+import { after, it } from "node:test";
 import type { Box } from "@caisson/client";
 import { conform } from "./conform.ts";
+import { openOutside } from "./outside.ts";
 
 /** What a line of Python prints, or its error. */
 async function python(box: Box, ...lines: string[]): Promise<string> {
-  const { stdout, stderr } = await box.run(["python3", "-c", ["import socket", ...lines].join("\n")]);
+  const { stdout, stderr } = await box.run(["/usr/bin/python3", "-c", ["import socket", ...lines].join("\n")]);
   return stdout.text.trim() || (stderr.text.trim().split("\n").at(-1) ?? "");
 }
 
@@ -19,7 +20,48 @@ function mechanisms(box: Box): Map<string, { state: string; by: string; detail: 
   return new Map(box.info.enforced!.mechanisms.map((mechanism) => [mechanism.name, mechanism as never]));
 }
 
-await conform(({ box: make }) => {
+const outside = await openOutside();
+after(() => outside.close());
+
+await conform(({ box: make, client, driver, account }) => {
+  it("reaches what is allowed by proxy, by SOCKS5 and without knowing of one, and nothing else", async () => {
+    const { address, port, wellKnownPort, requests, names } = outside;
+    await using box = await make({ network: { allow: ["allowed.test", address] } });
+    const everyPort = mechanisms(box).get("network.transparent")!.by === "nftables redirect";
+    // Only gVisor's network stack cannot redirect.
+    assert.equal(everyPort, driver !== "runsc");
+    const caught = everyPort ? port : wellKnownPort;
+    const path = `/${driver}-${account.name}`;
+    const ways = [
+      `curl -sS http://allowed.test:${port}${path}-plain`,
+      `curl -sSp http://allowed.test:${port}${path}-connect`,
+      `curl -sS -x socks5h://127.0.0.1:14128 http://allowed.test:${port}${path}-socks`,
+      ...(caught ? [`curl -sS --noproxy '*' http://allowed.test:${caught}${path}-transparent`] : []),
+    ];
+    for (const way of ways) {
+      const { stdout, stderr } = await box.run(["sh", "-c", way]);
+      assert.equal(stdout.text, "reached\n", `${way}: ${stderr.text}`);
+    }
+    assert.equal(requests.filter((line) => line.includes(`${path}-`)).length, ways.length);
+    const refused = `curl -sS http://denied.test:${port}${path}; curl -sS --noproxy '*' http://denied.test${path}`;
+    assert.doesNotMatch((await box.run(["sh", "-c", refused])).stdout.text, /reached/);
+    assert.equal(requests.filter((line) => line.includes(`${path}-`)).length, ways.length);
+    assert.ok(!names.questions.some((question) => question.includes("denied")));
+  });
+
+  it("puts secrets in outside, under the authority of the sandbox alone", async () => {
+    const value = `canary-${driver}-${account.name}`;
+    const target = `secret.test:${outside.secretPort}`;
+    await client.secrets.set("TIER_TOKEN", { hosts: [target], value });
+    const network = { allow: [target, `127.0.0.1:${outside.secretPort}`] };
+    await using box = await make({ network, secrets: ["TIER_TOKEN"] });
+    const script = `curl -sS -o /dev/null -w '%{http_code}' https://${target}/ -H "Authorization: Bearer $TIER_TOKEN"; env`;
+    const { stdout, stderr } = await box.run(["sh", "-c", script]);
+    assert.match(stdout.text, /^200/, stderr.text);
+    assert.equal(outside.heard.at(-1)!.headers.authorization, `Bearer ${value}`);
+    assert.ok(!stdout.text.includes(value));
+  });
+
   it("says by what means programs that know no proxy are caught", async () => {
     await using box = await make();
     const report = mechanisms(box);
@@ -95,7 +137,7 @@ await conform(({ box: make }) => {
   it("leaves programs' own connections alone, and leads to their ports from outside", async () => {
     await using box = await make();
     await box.exec([
-      "python3",
+      "/usr/bin/python3",
       "-c",
       "import socket\ns = socket.create_server(('127.0.0.1', 8080))\nwhile True:\n  c = s.accept()[0]; c.sendall(c.recv(9)[::-1]); c.close()",
     ]);
@@ -109,4 +151,4 @@ await conform(({ box: make }) => {
     for await (const part of socket) parts.push(part);
     assert.equal(Buffer.concat(parts).toString(), "zyx");
   });
-});
+}, outside.env);
