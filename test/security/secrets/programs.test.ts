@@ -5,75 +5,98 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { Box } from "@caisson/client";
-import { self } from "../../support/daemon.ts";
+import { type Account, accounts } from "../../support/daemon.ts";
 import { canaries, openWorld, type World } from "./world.ts";
 
-describe("programs with a secret", { timeout: 300_000 }, () => {
-  let world: World;
-  let box: Box;
-  before(async () => {
-    world = await openWorld(self());
-    box = await world.client.create({ network: world.network, secrets: ["API_TOKEN"] });
-  });
-  after(() => world?.[Symbol.asyncDispose]());
+for (const account of accounts()) programsOf(account, account.name === accounts()[0]!.name);
 
-  const expectToken = async (script: string) => {
-    const before = world.own.heard.length;
-    const result = await box.run(["sh", "-c", script]);
-    const heard = world.own.heard.slice(before);
-    const words = `${result.stdout.text}${result.stderr.text}`;
-    const sent = heard.map(({ headers }) => headers["x-token"] ?? headers.authorization ?? "");
-    assert.ok(
-      sent.some((value) => String(value).includes(canaries.env) || isBasic(String(value))),
-      `${words}\n${sent}`,
-    );
-    assert.ok(!words.includes(canaries.env), words);
-  };
-  const isBasic = (value: string) => Buffer.from(value.slice(6), "base64").toString().includes(canaries.env);
+/** `all`: also those that take long. */
+function programsOf(account: Account, all: boolean): void {
+  describe(`programs with a secret, as ${account.name}`, { timeout: 300_000 }, () => {
+    let world: World;
+    let box: Box;
+    before(async () => {
+      world = await openWorld(account);
+      box = await world.client.create({ network: world.network, secrets: ["API_TOKEN"] });
+    });
+    after(() => world?.[Symbol.asyncDispose]());
 
-  it("curl and wget", async () => {
-    await expectToken(`curl -sSf ${world.url}/ -H "X-Token: $API_TOKEN"`);
-    await expectToken(
-      `wget -qO- --header "X-Token: $API_TOKEN" --ca-certificate=$SSL_CERT_FILE ${world.url}/`,
-    );
-  });
+    const expectToken = async (script: string) => {
+      const before = world.own.heard.length;
+      const result = await box.run(["sh", "-c", script]);
+      const heard = world.own.heard.slice(before);
+      const words = `${result.stdout.text}${result.stderr.text}`;
+      const sent = heard.map(({ headers }) => headers["x-token"] ?? headers.authorization ?? "");
+      assert.ok(
+        sent.some((value) => String(value).includes(canaries.env) || isBasic(String(value))),
+        `${words}\n${sent}`,
+      );
+      assert.ok(!words.includes(canaries.env), words);
+    };
+    const isBasic = (value: string) =>
+      Buffer.from(value.slice(6), "base64").toString().includes(canaries.env);
 
-  it("Node", () =>
-    expectToken(
-      `node -e 'require("https").get("${world.url}/", {headers: {"X-Token": process.env.API_TOKEN}}, (r) => {r.resume(); console.log(r.statusCode)})'`,
-    ));
+    it("curl and wget", async () => {
+      await expectToken(`curl -sSf ${world.url}/ -H "X-Token: $API_TOKEN"`);
+      await expectToken(
+        `wget -qO- --header "X-Token: $API_TOKEN" --ca-certificate=$SSL_CERT_FILE ${world.url}/`,
+      );
+    });
 
-  it("Python", () =>
-    expectToken(
-      `/usr/bin/python3 -c 'import os, urllib.request as u; print(u.urlopen(u.Request("${world.url}/", headers={"X-Token": os.environ["API_TOKEN"]})).status)'`,
-    ));
+    it("Node", () =>
+      expectToken(
+        `node -e 'require("https").get("${world.url}/", {headers: {"X-Token": process.env.API_TOKEN}}, (r) => {r.resume(); console.log(r.statusCode)})'`,
+      ));
 
-  it("git", () => expectToken(`git ls-remote https://user:$API_TOKEN@${world.url.slice(8)}/x.git; true`));
+    it("programs that would rather speak HTTP/2 are told in the handshake to speak HTTP/1.1, and do", async () => {
+      await expectToken(
+        `test "$(curl -sSf --http2 -o /dev/null -w '%{http_version}' ${world.url}/ -H "X-Token: $API_TOKEN")" = 1.1`,
+      );
+      await expectToken(
+        `node -e 'fetch("${world.url}/", {headers: {"X-Token": process.env.API_TOKEN}}).then((r) => console.log(r.status))'`,
+      );
+      const insisting = `require("http2").connect("${world.url}").on("error", (e) => {console.log(e.code); process.exit(3)})`;
+      const { code, stdout } = await box.run(["node", "-e", insisting], { timeout: 30_000 });
+      assert.equal(code, 3);
+      assert.match(stdout.text, /ALPN|HTTP2|SSL/);
+    });
 
-  it("Go", async () => {
-    const dir = mkdtempSync("/tmp/caisson-go-");
-    writeFileSync(join(dir, "main.go"), goProgram(world.url));
-    const env = { ...process.env, GO111MODULE: "off", GOTOOLCHAIN: "local", CGO_ENABLED: "0" };
-    execFileSync("go", ["build", "-o", join(dir, "program"), join(dir, "main.go")], { env });
-    await box.files.write("/tmp/program", readFileSync(join(dir, "program")), { mode: 0o755 });
-    rmSync(dir, { recursive: true });
-    await expectToken("/tmp/program");
-  });
+    it("Python", () =>
+      expectToken(
+        `/usr/bin/python3 -c 'import os, urllib.request as u; print(u.urlopen(u.Request("${world.url}/", headers={"X-Token": os.environ["API_TOKEN"]})).status)'`,
+      ));
 
-  it("Java", () =>
-    expectToken(`mkdir -p /tmp/j && cd /tmp/j && cat > M.java <<'EOS'
-import java.net.URL;
-import javax.net.ssl.HttpsURLConnection;
+    it("git", () => expectToken(`git ls-remote https://user:$API_TOKEN@${world.url.slice(8)}/x.git; true`));
+
+    // Its client offers HTTP/2 first.
+    if (all)
+      it("Go", async () => {
+        const dir = mkdtempSync("/tmp/caisson-go-");
+        writeFileSync(join(dir, "main.go"), goProgram(world.url));
+        const env = { ...process.env, GO111MODULE: "off", GOTOOLCHAIN: "local", CGO_ENABLED: "0" };
+        execFileSync("go", ["build", "-o", join(dir, "program"), join(dir, "main.go")], { env });
+        await box.files.write("/tmp/program", readFileSync(join(dir, "program")), { mode: 0o755 });
+        rmSync(dir, { recursive: true });
+        await expectToken("/tmp/program");
+      });
+
+    // So does this client of Java's.
+    if (all)
+      it("Java", () =>
+        expectToken(`mkdir -p /tmp/j && cd /tmp/j && cat > M.java <<'EOS'
+import java.net.URI;
+import java.net.http.*;
 public class M {
   public static void main(String[] a) throws Exception {
-    HttpsURLConnection c = (HttpsURLConnection) new URL("${world.url}/").openConnection();
-    c.setRequestProperty("X-Token", System.getenv("API_TOKEN"));
-    System.out.println(c.getResponseCode());
+    HttpRequest r = HttpRequest.newBuilder(URI.create("${world.url}/")).header("X-Token", System.getenv("API_TOKEN")).build();
+    HttpResponse<String> s = HttpClient.newHttpClient().send(r, HttpResponse.BodyHandlers.ofString());
+    System.out.println(s.version() + " " + s.statusCode());
   }
 }
 EOS
 java M.java`));
-});
+  });
+}
 
 function goProgram(url: string): string {
   return `package main
