@@ -17,7 +17,7 @@ describe("approvals", { timeout: 120_000 }, () => {
     const home = temporaryDirectory(self());
     writeFileSync(
       join(home, "config.yaml"),
-      "approvals: {ask: [apply, profile]}\nagents: {codex: {profile: restrictive}}\n",
+      "approvals: {ask: [apply, profile, write-outside]}\nagents: {codex: {profile: restrictive}}\n",
     );
     daemon = await startDaemon({ home, env: { CAISSON_LISTEN_TCP: "127.0.0.1:0" } });
     owner = await connect({ socket: daemon.socket });
@@ -66,6 +66,41 @@ describe("approvals", { timeout: 120_000 }, () => {
     await third.run(["sh", "-c", "echo own > own"]);
     assert.equal((await third.workspace.apply()).applied, 1, "who may answer is not asked");
     for (const each of [box, other, third]) await each.delete();
+  });
+
+  it("lets a key write what acts outside the project only when somebody else says so", async () => {
+    const write = await owner.keys.create("outside", { scopes: ["read", "write"] });
+    await using writer = await connect({ url, key: write.secret });
+    const box = await writer.create({ workspace: { dir: project } });
+    await box.run([
+      "sh",
+      "-c",
+      "echo one > a; mkdir -p .vscode; echo '{}' > .vscode/tasks.json; echo 'x' > .envrc",
+    ]);
+    const paths = ["a", ".vscode/tasks.json", ".envrc"];
+    const applying = box.workspace.apply({ paths });
+    await owner.approvals.allow((await pending()).id);
+    for (const answer of ["deny", "allow"] as const) {
+      const asked = await pending();
+      assert.equal(asked.kind, "write-outside");
+      assert.equal(asked.subject, join(project, answer === "deny" ? ".envrc" : ".vscode/tasks.json"));
+      await owner.approvals[answer](asked.id);
+      await eventually(
+        () => Array.fromAsync(owner.approvals.list()),
+        (found) => found.every(({ id }) => id !== asked.id),
+      );
+    }
+    const { applied, withheld } = await applying;
+    assert.deepEqual([applied, withheld], [2, 1]);
+    assert.ok(existsSync(join(project, ".vscode/tasks.json")) && !existsSync(join(project, ".envrc")));
+    await box.delete();
+
+    const bind = { dir: project, mode: "bind-write" } as const;
+    const refused = assert.rejects(writer.create({ workspace: bind }), { code: "APPROVAL_DENIED" });
+    const asked = await pending();
+    assert.deepEqual([asked.kind, asked.subject], ["write-outside", project]);
+    await owner.approvals.deny(asked.id);
+    await refused;
   });
 
   it("asks whether an agent may have another profile than its rule's", async () => {

@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import type { ApprovalState, DecisionScope } from "@caisson/contract";
 
 /** What can be asked for. */
-export const approvalKinds = ["network", "profile", "apply"] as const;
+export const approvalKinds = ["network", "profile", "apply", "write-outside"] as const;
 export type ApprovalKind = (typeof approvalKinds)[number];
 
 export function isApprovalKind(word: unknown): word is ApprovalKind {

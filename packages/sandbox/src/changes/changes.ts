@@ -104,14 +104,21 @@ export interface Applied {
 /** Brings changes into the project. */
 export async function applyChanges(
   layer: Layer,
-  options: { paths: readonly string[]; dryRun: boolean; force?: boolean },
+  options: {
+    paths: readonly string[];
+    /** Of these, the ones that are not withheld because they are named. Default: all. */
+    unprotected?: readonly string[];
+    dryRun: boolean;
+    force?: boolean;
+  },
 ): Promise<Applied> {
-  const matches = matcher(options.paths);
+  const { paths, unprotected = paths } = options;
+  const matches = matcher(paths);
   const merger = new Merger(layer);
   const { protection, worktrees } = await protectionOf(layer);
   const why = (change: LayerChange, path: string) => {
     const reason = protection.withheld(judged(change, path));
-    return options.paths.includes(path) ? undefined : reason;
+    return unprotected.includes(path) ? undefined : reason;
   };
   const files: AppliedInit[] = [];
   const items: MessageInitShape<typeof ApplyItemSchema>[] = [];

@@ -1,4 +1,5 @@
 // What the engine itself asks for.
+import { join } from "node:path";
 import { CaissonError, type CallContext } from "@caisson/contract";
 import type { EngineContext } from "./context.ts";
 import type { SandboxRecord } from "./records.ts";
@@ -44,15 +45,44 @@ export async function askForApply(
   if (!allow) throw denied("applying these changes", by);
 }
 
-/** A writable bind is an apply of everything in advance. */
+/**
+ * The names among `paths` whose changes may go where they would act outside the project. Each that would be withheld otherwise is asked
+ * for, by who may not answer for it, where the configuration says so; a refusal leaves it withheld.
+ */
+export async function askForProtected(
+  context: EngineContext,
+  record: SandboxRecord,
+  { paths, withheld }: { paths: readonly string[]; withheld(): AsyncIterable<{ path: string; why: string }> },
+  call: Asker,
+): Promise<readonly string[]> {
+  if (paths.length === 0 || mayApprove(call) || !context.approvals.asksFor("write-outside")) return paths;
+  const allowed = new Set<string>();
+  for await (const { path, why } of withheld()) {
+    if (!paths.includes(path)) continue;
+    const { allow } = await context.approvals.ask({
+      kind: "write-outside",
+      subject: join(record.workspace.dir, path),
+      sandboxId: record.id,
+      agent: record.agent,
+      reason: `${call.actor} wants to apply what is withheld: ${why}`,
+      by: call.actor,
+      signal: call.signal,
+    });
+    if (allow) allowed.add(path);
+  }
+  return [...allowed];
+}
+
+/** A writable bind is an apply of everything in advance, of what would be withheld too. */
 export async function askForWritableBind(
   context: EngineContext,
   [dir, agent]: [dir: string, agent: string],
   call: Asker,
 ): Promise<void> {
-  if (mayApprove(call) || !context.approvals.asksFor("apply")) return;
+  const kind = (["write-outside", "apply"] as const).find((one) => context.approvals.asksFor(one));
+  if (mayApprove(call) || !kind) return;
   const { allow, by } = await context.approvals.ask({
-    kind: "apply",
+    kind,
     subject: dir,
     sandboxId: "",
     agent,

@@ -11,7 +11,7 @@ import {
   recoverApply,
   undoApply,
 } from "../changes/index.ts";
-import { askForApply } from "./asking.ts";
+import { askForApply, askForProtected } from "./asking.ts";
 import type { EngineContext } from "./context.ts";
 import type { EngineChanges } from "./engine.ts";
 import { livingBox, sandboxRecord } from "./find.ts";
@@ -59,10 +59,15 @@ export function engineChanges(context: EngineContext): EngineChanges {
     async apply(sandboxId, options, call) {
       const record = changedRecord(context, sandboxId);
       if (!options.dryRun) await askForApply(context, record, options.paths, call);
+      const { paths } = options;
+      const withheld = () => withheldAmong(context, record, paths);
+      const unprotected = options.dryRun
+        ? paths
+        : await askForProtected(context, record, { paths, withheld }, call);
       return inTurn(record, async () => {
         await fetchChanges(context, record);
         if (!(await hasChanges(dirOf(context, record)))) return { applyId: "", files: [] };
-        const applied = await applyChanges(await layerOf(context, record), options);
+        const applied = await applyChanges(await layerOf(context, record), { ...options, unprotected });
         if (options.dryRun) return applied;
         const count = (outcome: ApplyOutcome) =>
           applied.files.filter((file) => file.outcome === outcome).length;
@@ -158,6 +163,22 @@ async function layerOf(context: EngineContext, record: SandboxRecord): Promise<L
     uid,
     gid,
   };
+}
+
+/** What apply would withhold of the changes at these paths. */
+async function* withheldAmong(
+  context: EngineContext,
+  record: SandboxRecord,
+  paths: readonly string[],
+): AsyncGenerator<{ path: string; why: string }> {
+  await fetchChanges(context, record);
+  if (!(await hasChanges(dirOf(context, record)))) return;
+  const options = { paths, patch: false };
+  for await (const { path = new Uint8Array(), withheld } of listChanges(
+    await layerOf(context, record),
+    options,
+  ))
+    if (withheld) yield { path: Buffer.from(path).toString(), why: withheld };
 }
 
 async function latestApply(layer: Layer): Promise<string> {

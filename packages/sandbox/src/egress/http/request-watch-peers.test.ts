@@ -81,16 +81,12 @@ const bodies = [
 ];
 
 function make(random: Random): Buffer {
-  const usually = <T>(usual: T, list: readonly T[]): T =>
-    random.int(0, 3) > 0 ? usual : random.pick(list);
+  const usually = <T>(usual: T, list: readonly T[]): T => (random.int(0, 3) > 0 ? usual : random.pick(list));
   let text = "";
   for (let requests = 1 + random.int(0, 2); requests > 0; requests--) {
     const end = () => usually("\r\n", lineEnds);
     text += usually("POST / HTTP/1.1", requestLines) + end();
-    const list = [
-      `Host: ${own}`,
-      ...Array.from({ length: random.int(0, 2) }, () => random.pick(headers)),
-    ];
+    const list = [`Host: ${own}`, ...Array.from({ length: random.int(0, 2) }, () => random.pick(headers))];
     if (random.int(0, 11) === 0) list.shift();
     if (random.int(0, 2) === 0) list.reverse();
     for (const header of list) text += header + end();
