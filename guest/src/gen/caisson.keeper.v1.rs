@@ -571,8 +571,11 @@ pub struct RecoverJob {
 pub struct CopyJob {
 }
 /// Tells `upper` as a tar stream.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct PackJob {
+    /// Relative to `upper`; with everything below.
+    #[prost(bytes = "vec", repeated, tag = "1")]
+    pub leave_out: ::prost::alloc::vec::Vec<::prost::alloc::vec::Vec<u8>>,
 }
 /// Brings `upper` to what it is in a sandbox that was sent a copy: removes names, then unpacks the tar stream that
 /// follows the job on standard input, whole or not at all.

@@ -809,6 +809,9 @@ pub struct PackCall {
     /// Only these, relative to `path`, a directory without what is in it; what is not there is left out. Empty: everything.
     #[prost(bytes = "vec", repeated, tag = "3")]
     pub only: ::prost::alloc::vec::Vec<::prost::alloc::vec::Vec<u8>>,
+    /// Without these, relative to `path`, and what is in them. Not together with `only`.
+    #[prost(bytes = "vec", repeated, tag = "4")]
+    pub leave_out: ::prost::alloc::vec::Vec<::prost::alloc::vec::Vec<u8>>,
 }
 /// What the guest stands in, and so which wall can be built: what is not there is reported as not enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]

@@ -136,7 +136,7 @@ pub fn run(job: &WorkspaceJob, answers: &mut dyn Answers) -> Result<JobDone, Job
         Some(Job::Export(options)) => export::run(&place, options, answers),
         Some(Job::Rebase(options)) => rebase::run(&place, options),
         Some(Job::Sockets(_)) | None => Err(JobError::new("INVALID_INPUT", "no job was given")),
-        Some(Job::Pack(_)) => transfer::pack(&place, answers),
+        Some(Job::Pack(options)) => transfer::pack(&place, options, answers),
         Some(Job::Unpack(options)) => transfer::unpack(&place, options, &mut io::stdin().lock()),
     }
 }

@@ -9,7 +9,7 @@ use super::{Answers, JobError, beneath, layer::Place};
 use crate::{
     files::{Channel, Closed, remove_beneath, serve_beneath},
     proto::{
-        keeper::{JobDone, UnpackJob, workspace_message::Message as Answer},
+        keeper::{JobDone, PackJob, UnpackJob, workspace_message::Message as Answer},
         link::{Failure, FileCall, FileReply, PackCall, UnpackCall, file_call::Call},
     },
 };
@@ -17,8 +17,8 @@ use crate::{
 const PIECE_BYTES: usize = 256 << 10;
 
 /// The layer as a tar stream.
-pub fn pack(place: &Place, answers: &mut dyn Answers) -> Result<JobDone, JobError> {
-    let call = Call::Pack(PackCall { path: "/".into(), ..PackCall::default() });
+pub fn pack(place: &Place, job: &PackJob, answers: &mut dyn Answers) -> Result<JobDone, JobError> {
+    let call = Call::Pack(PackCall { path: "/".into(), leave_out: job.leave_out.clone(), ..PackCall::default() });
     perform(place, call, Talk { answers: Some(answers), ..Talk::default() })
 }
 

@@ -31,7 +31,7 @@ pub fn pack(root: &Root, call: &PackCall, talk: &mut Talk<'_>) -> Result<(), Sto
             let directory = root.open_at(&path, DIRECTORY).at(&path)?;
             out.talk.answer(FileReply::default())?;
             if call.only.is_empty() {
-                pack_tree(&path, Tree::new(directory, true).at(&path)?, &mut out)?;
+                pack_tree(&path, Tree::new(directory, true).at(&path)?, &call.leave_out, &mut out)?;
             } else {
                 selection::pack(root, &path, &directory, &call.only, &mut out)?;
             }
@@ -53,8 +53,11 @@ pub fn pack(root: &Root, call: &PackCall, talk: &mut Talk<'_>) -> Result<(), Sto
     Ok(talk.channel.end()?)
 }
 
-fn pack_tree(path: &SandboxPath, mut tree: Tree, out: &mut Out<'_, '_>) -> Result<(), Stop> {
+fn pack_tree(path: &SandboxPath, mut tree: Tree, leave_out: &[Vec<u8>], out: &mut Out<'_, '_>) -> Result<(), Stop> {
     while let Some(found) = tree.next().at(path)? {
+        if leave_out.contains(&found.path) {
+            continue;
+        }
         let entry = entry_in(tree.directory(), &found.name, &found.path, &found.stat);
         match entry.r#type() {
             Type::Directory => {

@@ -324,7 +324,7 @@ fn single_members_are_packed_by_name_and_never_through_a_link() {
         symlink("..", sandbox.join("p/up")).unwrap();
         let packed = |only: &[&str]| {
             let only = only.iter().map(|name| name.as_bytes().to_vec()).collect();
-            sandbox.converse(Call::Pack(PackCall { stream: 1, path: "/p".into(), only }), &[])
+            sandbox.converse(Call::Pack(PackCall { stream: 1, path: "/p".into(), only, ..Default::default() }), &[])
         };
         let whole = packed(&["d", "d/f", "gone", "d/f/x"]);
         assert!(whole.is_ended && whole.failed.is_none());

@@ -49,10 +49,16 @@ pub fn seal(plan: &Plan<'_>, keep: &[i32], report: &mut Report) -> Result<(), Se
     capabilities::drop_all(Surroundings::Gvisor, report)?;
     privileges::gain_none(report)?;
     landlock::restrict(plan, &Layout::default(), report)?;
-    seccomp::attach(plan.groups, report)?;
+    seccomp::attach_sparing_init(plan.groups, report)?;
     check::look(plan.seal, &keep, report)?;
     // Last: gVisor then closes this process's own files in /proc to itself.
-    privileges::hide(report)
+    privileges::hide(report)?;
+    report.retract(
+        "guest.undumpable",
+        "gVisor",
+        "PID 1's memory is closed, its list of files and its mappings are not",
+    );
+    Ok(())
 }
 
 /// Asked in a child: for the first process every gVisor says yes, because it is one by itself.

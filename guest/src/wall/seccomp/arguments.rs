@@ -30,6 +30,14 @@ const TERMINAL_TRICKS: &[u32] = &[libc::TIOCSTI as u32, libc::TIOCLINUX as u32, 
 /// PER_LINUX, the question what it is, and without address randomisation, as debuggers and sanitizers start programs.
 const PERSONALITIES: &[u32] = &[0, ALL, 0x0004_0000];
 
+/// Calls that send a signal, whose first argument says to whom.
+pub const SIGNALS: [i64; 5] =
+    [libc::SYS_kill, libc::SYS_tkill, libc::SYS_tgkill, libc::SYS_rt_sigqueueinfo, libc::SYS_rt_tgsigqueueinfo];
+
+pub fn not_to_init() -> Tree {
+    when(0, OneOf(ALL, &[1]), refuse(EPERM), ALLOW)
+}
+
 pub fn rules(groups: Groups) -> Vec<(i64, Tree)> {
     let mut rules = vec![
         // Its flags are behind a pointer; libraries fall back to clone.
@@ -41,7 +49,7 @@ pub fn rules(groups: Groups) -> Vec<(i64, Tree)> {
         (libc::SYS_ioctl, when(1, OneOf(ALL, TERMINAL_TRICKS), refuse(EPERM), ALLOW)),
         (libc::SYS_personality, when(0, OneOf(ALL, PERSONALITIES), ALLOW, refuse(EPERM))),
         // Commands and PID 1 are of one user, and the kernel kills whoever is beyond his processor time.
-        (libc::SYS_prlimit64, when(0, OneOf(ALL, &[1]), refuse(EPERM), ALLOW)),
+        (libc::SYS_prlimit64, not_to_init()),
         (libc::SYS_fchmod, mode(1)),
         (libc::SYS_fchmodat, mode(2)),
         (FCHMODAT2, mode(2)),

@@ -25,9 +25,21 @@ pub fn attach(groups: Groups, report: &mut Report) -> Result<(), SealError> {
     let filter = if groups == Groups::default() {
         usual()
     } else {
-        made = filter(groups);
+        made = assembled(rules(groups));
         &made
     };
+    attach_assembled(filter, groups, report)
+}
+
+/// The same where a kernel lets anybody kill the first process, which Linux does not: a signal to it is refused.
+pub fn attach_sparing_init(groups: Groups, report: &mut Report) -> Result<(), SealError> {
+    let mut rules = rules(groups);
+    rules.retain(|(number, _)| !arguments::SIGNALS.contains(number));
+    rules.extend(arguments::SIGNALS.iter().map(|&number| (number, arguments::not_to_init())));
+    attach_assembled(&assembled(rules), groups, report)
+}
+
+fn attach_assembled(filter: &[Instruction], groups: Groups, report: &mut Report) -> Result<(), SealError> {
     sys::seccomp::attach(filter).during(Step::Seccomp, "the filter")?;
     let mut detail = String::from("allowlist; unknown calls and foreign ABIs get ENOSYS");
     for (on, name) in [(groups.debug, "debug"), (groups.nested, "nested")] {
@@ -43,7 +55,7 @@ pub fn attach(groups: Groups, report: &mut Report) -> Result<(), SealError> {
 /// The filter of a sandbox with no option, which most are.
 fn usual() -> &'static [Instruction] {
     static USUAL: OnceLock<Vec<Instruction>> = OnceLock::new();
-    USUAL.get_or_init(|| filter(Groups::default()))
+    USUAL.get_or_init(|| assembled(rules(Groups::default())))
 }
 
 /// Assembles the usual filter ahead.
@@ -56,7 +68,7 @@ pub fn attach_to_command() -> Result<(), i32> {
     sys::seccomp::attach(&COMMAND).map_err(rustix::io::Errno::raw_os_error)
 }
 
-fn filter(groups: Groups) -> Vec<Instruction> {
+fn rules(groups: Groups) -> Vec<(i64, Tree)> {
     let always = [allow::FILES, allow::MEMORY, allow::PROCESSES, allow::EVENTS, allow::SOCKETS, allow::LEGACY];
     let never = [refuse::MOUNTING, refuse::EXPOSED, refuse::MACHINE, refuse::LEGACY];
     let allowed_if = |on: bool| if on { ALLOW } else { program::refuse(libc::EPERM) };
@@ -65,6 +77,10 @@ fn filter(groups: Groups) -> Vec<Instruction> {
     rules.extend(never.into_iter().flatten().map(|&number| (number, program::refuse(libc::EPERM))));
     rules.extend(refuse::TRACING.iter().map(|&number| (number, allowed_if(groups.debug))));
     rules.extend(refuse::NESTING.iter().map(|&number| (number, allowed_if(groups.nested))));
+    rules
+}
+
+fn assembled(rules: Vec<(i64, Tree)>) -> Vec<Instruction> {
     assemble(
         number::ARCH,
         number::FIRST_FOREIGN,

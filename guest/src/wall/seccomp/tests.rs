@@ -13,7 +13,7 @@ use super::{
 fn verdict(groups: Groups, number: i64, arguments: &[u64]) -> u32 {
     let mut all = [0; 6];
     all[..arguments.len()].copy_from_slice(arguments);
-    run(&filter(groups), &Call { arch: number::ARCH, number: number as u32, arguments: all })
+    run(&assembled(rules(groups)), &Call { arch: number::ARCH, number: number as u32, arguments: all })
 }
 
 fn assert_verdict(number: i64, arguments: &[u64], expected: Verdict) {
@@ -69,7 +69,7 @@ fn what_is_in_no_list_looks_like_an_older_kernel() {
 
 #[test]
 fn foreign_abis_are_refused_without_killing() {
-    let program = filter(Groups { debug: true, nested: true });
+    let program = assembled(rules(Groups { debug: true, nested: true }));
     for arch in [0x4000_0003, 0x4000_0028, 0, u32::MAX] {
         let call = Call { arch, number: libc::SYS_read as u32, arguments: [0; 6] };
         assert_eq!(run(&program, &call), Refuse(ENOSYS).code());
@@ -160,7 +160,7 @@ fn terminal_tricks_and_personalities_are_refused() {
 
 #[test]
 fn the_filter_stays_short() {
-    let length = filter(Groups::default()).len();
+    let length = assembled(rules(Groups::default())).len();
     assert!(length < 1024, "{length} instructions");
 }
 

@@ -218,9 +218,12 @@ export async function copyProject(layer: CopiedLayer): Promise<void> {
   for await (const _ of runJob(layer.guest, copyJob(layer, job)));
 }
 
-/** A layer's copy of the project as a tar stream. */
-export async function* packLayer(layer: CopiedLayer): AsyncGenerator<Uint8Array> {
-  const job = { case: "pack" as const, value: {} };
+/** A layer's copy of the project as a tar stream, without some names and what is in them. */
+export async function* packLayer(
+  layer: CopiedLayer,
+  leaveOut: Uint8Array[] = [],
+): AsyncGenerator<Uint8Array> {
+  const job = { case: "pack" as const, value: { leaveOut } };
   for await (const item of runJob(layer.guest, copyJob(layer, job))) if ("data" in item) yield item.data;
 }
 

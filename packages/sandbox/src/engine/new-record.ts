@@ -3,7 +3,9 @@ import type { EngineContext } from "./context.ts";
 import { imageWorkdir } from "./image.ts";
 import { inside } from "./inside.ts";
 import type { SandboxRecord } from "./records.ts";
+import { deniedPaths } from "./seal.ts";
 import type { SandboxPlan } from "./spec.ts";
+import { withheldNames } from "./transfer/withheld.ts";
 
 /** What is recorded of a sandbox at its beginning. */
 export function newRecord(
@@ -53,8 +55,11 @@ export function workdirOf(plan: SandboxPlan): string {
   return plan.workspace.dir || imageWorkdir(plan.image) || inside.home;
 }
 
-function workspaceOf({ workspace: { dir, mode, transferred } }: SandboxPlan): SandboxRecord["workspace"] {
-  return transferred ? { dir, mode, transferred } : { dir, mode };
+function workspaceOf(plan: SandboxPlan): SandboxRecord["workspace"] {
+  const { dir, mode, transferred } = plan.workspace;
+  if (!transferred) return { dir, mode };
+  const withheld = withheldNames(dir, deniedPaths(plan));
+  return { dir, mode, transferred, ...(withheld.length > 0 ? { withheld } : {}) };
 }
 
 /** For the trail: what was asked for, without variables, which may hold secrets. */

@@ -41,7 +41,13 @@ export interface SandboxRecord {
   /** Of an image of the store: its id. */
   imageId?: string;
   /** `transferred`: it travels over the link instead of being mounted. */
-  workspace: { dir: string; mode: WorkspaceMode; transferred?: boolean };
+  workspace: {
+    dir: string;
+    mode: WorkspaceMode;
+    transferred?: boolean;
+    /** What may not be read of a project that was sent in: names in it that were not. */
+    withheld?: string[];
+  };
   workdir: string;
   labels: Record<string, string>;
   agent: string;

@@ -43,7 +43,7 @@ export function sealOf(
     // One for every four kilobytes: empty files take memory too.
     tmpfsInodes: BigInt(Math.ceil(plan.limits.diskBytes / 4096)),
     syscalls: plan.syscalls,
-    denyRead: [...plan.profile.denyRead.map(insidePath), ...coveredConfigs(plan.toolchains, plan.workspace)],
+    denyRead: deniedPaths(plan),
     allowWrite: plan.profile.allowWrite.map(insidePath),
     rlimits: { openFiles: BigInt(plan.limits.openFiles), processes: BigInt(plan.limits.pids) },
     etc: { gitconfig: gitConfig(plan.spec.git) },
@@ -61,4 +61,9 @@ export function sealOf(
       })),
     },
   };
+}
+
+/** What may not be read inside. */
+export function deniedPaths(plan: Pick<SandboxPlan, "profile" | "toolchains" | "workspace">): string[] {
+  return [...plan.profile.denyRead.map(insidePath), ...coveredConfigs(plan.toolchains, plan.workspace)];
 }

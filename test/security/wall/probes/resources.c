@@ -54,6 +54,12 @@ static void fill(const char *name, const char *folder) {
   static char block[1 << 20];
   memset(block, 1, sizeof block);
   int descriptor = open(folder, O_TMPFILE | O_WRONLY, 0600);
+  if (descriptor < 0 && errno == EOPNOTSUPP) {
+    char path[64];
+    snprintf(path, sizeof path, "%s/fill", folder);
+    descriptor = open(path, O_CREAT | O_WRONLY, 0600);
+    unlink(path);
+  }
   int error = descriptor < 0 ? errno : 0;
   for (int i = 0; i < 4096 && !error; i++)
     if (write(descriptor, block, sizeof block) < 0) error = errno;
@@ -65,8 +71,10 @@ static void fill(const char *name, const char *folder) {
 static void try_inodes(void) {
   char path[64];
   int count = 0, error = 0;
+  const char *known = getenv("MOST_FILES");
+  const int most = known ? atoi(known) : 2000000;
   mkdir("/tmp/inodes", 0700);
-  for (; count < 2000000; count++) {
+  for (; count < most; count++) {
     snprintf(path, sizeof path, "/tmp/inodes/%d", count);
     int descriptor = open(path, O_CREAT | O_WRONLY, 0600);
     if (descriptor < 0) {

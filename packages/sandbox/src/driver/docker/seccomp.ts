@@ -47,6 +47,12 @@ const forTheRuntime = [
   "access",
 ];
 
+/** An ABI that is not named here would be answered by death; the guest's own filter refuses foreign ones with an error. */
+const architectures: Partial<Record<NodeJS.Architecture, string[]>> = {
+  x64: ["SCMP_ARCH_X86_64", "SCMP_ARCH_X86", "SCMP_ARCH_X32"],
+  arm64: ["SCMP_ARCH_AARCH64", "SCMP_ARCH_ARM"],
+};
+
 /**
  * The container's filter: what commands may call, and what the guest needs to build its wall. The guest's own filter,
  * which looks at arguments too, comes on top of it before the first command.
@@ -55,7 +61,7 @@ export function seccompProfile(): string {
   const names = [...new Set([...syscalls, ...beforeTheSeal, ...forTheRuntime])].sort();
   return JSON.stringify({
     defaultAction: "SCMP_ACT_ERRNO",
-    architectures: [process.arch === "arm64" ? "SCMP_ARCH_AARCH64" : "SCMP_ARCH_X86_64"],
+    architectures: architectures[process.arch] ?? [],
     syscalls: [{ names, action: "SCMP_ACT_ALLOW" }],
   });
 }

@@ -7,6 +7,7 @@ import { livingBox } from "../find.ts";
 import type { SandboxRecord } from "../records.ts";
 import { compareManifests, loadManifest, type Manifest, readManifest, storeManifest } from "./manifest.ts";
 import { copiedLayer } from "./push.ts";
+import { withoutNames } from "./withheld.ts";
 
 const patienceMs = 600_000;
 /** Nobody waits longer than this for a sandbox to be ended. */
@@ -53,7 +54,8 @@ async function pullNow(context: EngineContext, box: Box, guest: Guest, signal: A
   const layer = copiedLayer(context, box);
   const { dir } = box.record.workspace;
   const before = await loadManifest(layer.dir);
-  const now = await readManifest(guest.files, dir, signal);
+  const inside = await readManifest(guest.files, dir, signal);
+  const now = withoutNames(inside, box.record.workspace.withheld ?? []);
   const { remove, fetch } = compareManifests(before, now);
   if (remove.length === 0 && fetch.length === 0) return;
   // Whatever is half taken over when the daemon dies is taken over again.

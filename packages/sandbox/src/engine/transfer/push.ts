@@ -24,8 +24,9 @@ export async function pushProject(context: EngineContext, box: Box, guest: Guest
   const { dir } = box.record.workspace;
   const signal = AbortSignal.timeout(patienceMs);
   try {
+    const withheld = (box.record.workspace.withheld ?? []).map((name) => Buffer.from(name));
     const limits = { maxBytes: 0n, maxFiles: 0n, anyLinks: true };
-    await guest.files.unpack(dir, limits, packLayer(layer), signal);
+    await guest.files.unpack(dir, limits, packLayer(layer, withheld), signal);
     await storeManifest(layer.dir, await readManifest(guest.files, dir, signal));
   } catch (error) {
     const { code, message } = CaissonError.from(error);
