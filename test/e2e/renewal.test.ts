@@ -1,7 +1,15 @@
 // A daemon that is older than what it was made from: noticed by the next command, and by itself.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { appendFileSync, copyFileSync, existsSync, mkdtempSync, renameSync, rmSync } from "node:fs";
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { connect } from "@caisson/client";
@@ -91,5 +99,24 @@ describe("an old daemon", { timeout: 180_000 }, () => {
     assert.equal((await caisson.json(["daemon", "status"])).pid, pid);
     assert.equal((await living.run(["echo", "still"])).stdout.text, "still\n");
     await living.delete();
+  });
+
+  it("serves on while its new sources are broken, says so, and gives way once they are mended", async () => {
+    const { account, caisson, log } = setUp();
+    const { pid } = await caisson.json(["daemon", "start"]);
+    const edited = join(account.root, "packages/daemon/src/paths.ts");
+    const whole = readText(edited);
+    writeFileSync(edited, `${whole}\nconst = ;\n`);
+    assert.equal((await caisson.run(["run", "--no-workspace", "--", "echo", "served"])).out, "served\n");
+    const status = await caisson.run(["daemon", "status"]);
+    assert.match(`${status.out}${status.err}`, /no daemon can be made of those: .*Error/);
+    assert.equal((await caisson.json(["daemon", "status"])).pid, pid);
+    assert.match(readText(log), /no daemon can be made of them/);
+    writeFileSync(edited, `${whole}\n// Edited.\n`);
+    await eventually(
+      () => caisson.json(["daemon", "status"]),
+      (now) => now.pid !== pid,
+    );
+    assert.equal((await caisson.run(["run", "--no-workspace", "--", "echo", "new"])).out, "new\n");
   });
 });

@@ -92,6 +92,12 @@ export async function startDaemon(renew: () => void = () => {}): Promise<Daemon>
   const renewal = new Renewal({
     sources: new Sources(sources, performance.timeOrigin),
     enabled: config.flag("daemon.renew"),
+    async rehearse() {
+      const { rehearse } = await import("./renewal/rehearse.ts");
+      const trouble = await rehearse();
+      if (trouble) log("warn", "the sources have changed, but no daemon can be made of them", { trouble });
+      return trouble;
+    },
     renew() {
       log("info", "the sources have changed: starting again");
       renew();

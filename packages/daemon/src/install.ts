@@ -24,12 +24,14 @@ export interface Installation {
 
 const root = join(import.meta.dirname, "../../..");
 
+/** Fails where no daemon could be started. */
+export function checkInstallation(): void {
+  buildOf(installedGuest());
+}
+
 /** Finds the parts that belong to this daemon, which keeps its data in `home`. */
 export function install(home: string): Installation {
-  const installed = process.env.CAISSON_GUEST ?? join(root, ".caisson/bin/caisson-guest");
-  if (!existsSync(installed)) {
-    throw new CaissonError("NOT_ENFORCEABLE", "the guest binary is missing: run ./caisson once to build it");
-  }
+  const installed = installedGuest();
   const { version } = JSON.parse(readFileSync(join(import.meta.dirname, "../package.json"), "utf8"));
   const sources = [join(import.meta.dirname, "../.."), installed];
   return {
@@ -37,6 +39,12 @@ export function install(home: string): Installation {
     sources,
     ...(ownCopy(installed, join(home, "guest")) ?? { guest: installed, build: buildOf(installed) }),
   };
+}
+
+function installedGuest(): string {
+  const installed = process.env.CAISSON_GUEST ?? join(root, ".caisson/bin/caisson-guest");
+  if (existsSync(installed)) return installed;
+  throw new CaissonError("NOT_ENFORCEABLE", "the guest binary is missing: run ./caisson once to build it");
 }
 
 /**

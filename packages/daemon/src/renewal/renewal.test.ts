@@ -36,6 +36,8 @@ async function told(sources: Sources): Promise<void> {
   sources.onTouched = onTouched;
 }
 
+const fit = async () => undefined;
+
 const changes: [string, (setup: ReturnType<typeof setUp>) => void][] = [
   ["an edited file", ({ write }) => write("a/src/deep/one.ts", "22")],
   ["a new file", ({ write }) => write("b/src/three.ts", "1")],
@@ -87,7 +89,7 @@ test("a renewal waits for what cannot be repeated", async (t) => {
   using opened = await open(setup);
   const { sources } = opened;
   let renewed = 0;
-  const renewal = new Renewal({ sources, enabled: true, renew: () => void renewed++ });
+  const renewal = new Renewal({ sources, enabled: true, renew: () => void renewed++, rehearse: fit });
   const { exec, listProcesses } = ProcessService.method;
   renewal.beginCall(listProcesses);
   assert.equal(renewal.working, 0);
@@ -119,8 +121,36 @@ test("where it is switched off, an old daemon only says so", async () => {
     sources: opened.sources,
     enabled: false,
     renew: () => assert.fail("renewed"),
+    rehearse: () => assert.fail("rehearsed"),
   });
   await renewal.watch();
   assert.equal(await renewal.due(), false);
   assert.match(renewal.trouble ?? "", /caisson daemon restart/);
+});
+
+test("a daemon stays while none can be made of the new sources, and tries again when they change", async () => {
+  using setup = setUp();
+  using opened = await open(setup);
+  const { sources } = opened;
+  const troubles = ["SyntaxError: x", undefined];
+  let rehearsals = 0;
+  const renewal = new Renewal({
+    sources,
+    enabled: true,
+    renew: () => {},
+    rehearse: async () => troubles[rehearsals++],
+  });
+  const edit = async (text: string) => {
+    const heard = told(sources);
+    setup.write("b/src/two.ts", text);
+    await heard;
+    // The kernel tells of one write more than once.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  };
+  await edit("22");
+  assert.deepEqual([await renewal.due(), await renewal.due(), rehearsals], [false, false, 1]);
+  assert.match(renewal.trouble ?? "", /no daemon can be made of those: SyntaxError: x/);
+  await edit("333");
+  assert.deepEqual([await renewal.due(), rehearsals], [true, 2]);
+  renewal.close();
 });

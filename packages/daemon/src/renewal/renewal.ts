@@ -15,14 +15,27 @@ export class Renewal {
   readonly #sources: Sources;
   readonly #renew: () => void;
   readonly #enabled: boolean;
+  readonly #rehearse: () => Promise<string | undefined>;
+  /** The last rehearsal: of which state of the sources, and what was wrong. */
+  #rehearsed: { touches: number; trouble: Promise<string | undefined> } | undefined;
+  #unfit: string | undefined;
   #working = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** `renew` stops this daemon and starts another; `enabled` is the setting. */
-  constructor(options: { sources: Sources; enabled: boolean; renew: () => void }) {
+  /**
+   * `renew` stops this daemon and starts another; `enabled` is the setting; `rehearse` says what is wrong with the new sources, if
+   * something is: then this daemon stays, because another one could not start.
+   */
+  constructor(options: {
+    sources: Sources;
+    enabled: boolean;
+    renew: () => void;
+    rehearse: () => Promise<string | undefined>;
+  }) {
     this.#sources = options.sources;
     this.#enabled = options.enabled;
     this.#renew = options.renew;
+    this.#rehearse = options.rehearse;
     options.sources.onTouched = () => this.#soon();
   }
 
@@ -40,12 +53,14 @@ export class Renewal {
   /** A sentence when this daemon is older than its sources and nobody has replaced it yet. */
   get trouble(): string | undefined {
     if (!this.#sources.knownToHaveChanged) return undefined;
+    if (this.#unfit)
+      return `the daemon is older than its sources, but no daemon can be made of those: ${this.#unfit}`;
     return "the daemon is older than its sources: `caisson daemon restart` replaces it";
   }
 
   /** Should the caller start another daemon before anything else? */
   async due(): Promise<boolean> {
-    return this.#enabled && (await this.#sources.changed());
+    return this.#enabled && (await this.#sources.changed()) && (await this.#isFit());
   }
 
   /** Something begins that must not be cut; call the result when it is done. */
@@ -77,6 +92,15 @@ export class Renewal {
   }
 
   async #tryNow(): Promise<void> {
-    if ((await this.#sources.changed()) && this.#working === 0) this.#renew();
+    if (!(await this.#sources.changed()) || this.#working > 0 || !(await this.#isFit())) return;
+    if (this.#working === 0) this.#renew();
+  }
+
+  /** Once for each state of the sources. */
+  async #isFit(): Promise<boolean> {
+    const { touches } = this.#sources;
+    if (this.#rehearsed?.touches !== touches) this.#rehearsed = { touches, trouble: this.#rehearse() };
+    this.#unfit = await this.#rehearsed.trouble;
+    return this.#unfit === undefined;
   }
 }

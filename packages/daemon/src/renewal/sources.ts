@@ -18,6 +18,7 @@ export class Sources {
   #begun: Promise<string> | undefined;
   #looking: Promise<boolean> | undefined;
   #touched = false;
+  #touches = 0;
   #changed = false;
   /** Called when something was touched; `changed` says whether it matters. */
   onTouched: () => void = () => {};
@@ -43,6 +44,11 @@ export class Sources {
     return await this.#looking;
   }
 
+  /** How often something was touched; the sources are the same while this is. */
+  get touches(): number {
+    return this.#touches;
+  }
+
   /** What the last look saw. */
   get knownToHaveChanged(): boolean {
     return this.#changed;
@@ -64,6 +70,7 @@ export class Sources {
   #watch(directory: string): void {
     const touched = () => {
       this.#touched = true;
+      this.#touches++;
       this.onTouched();
     };
     try {

@@ -100,9 +100,10 @@ function setUp() {
   const sources = {
     changed: async () => old,
     knownToHaveChanged: false,
+    touches: 0,
     onTouched: () => {},
   } as unknown as Sources;
-  const renewal = new Renewal({ sources, enabled: true, renew: () => {} });
+  const renewal = new Renewal({ sources, enabled: true, renew: () => {}, rehearse: async () => undefined });
   const terminal = openTerminal(control, "b1", renewal);
   terminal.serve(daemon.services());
   const invoke = terminal.service.impl.invoke as unknown as ConstructorParameters<typeof Launcher>[0];
