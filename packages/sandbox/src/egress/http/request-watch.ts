@@ -16,6 +16,8 @@ export interface Watched {
 export class RequestWatch {
   readonly #name: string;
   readonly #port: number;
+  /** As the requests before wrote it: programs write it the same way each time. */
+  #rightHost: string | undefined;
   /** The beginning of a head, or of a chunk's size, whose end has not come. */
   #held: Buffer = Buffer.alloc(0);
   /** Bytes of a body, or of a chunk, that are still to come. */
@@ -74,10 +76,11 @@ export class RequestWatch {
     if (why) return { rule: "ambiguous request", reason: `the request could be read in two ways: ${why}` };
     const [host] = valuesOf(pairs, "host");
     if (host === undefined || valuesOf(pairs, "upgrade").length > 0) return "odd";
-    if (!namesTarget(host, this.#name, this.#port, 80)) {
+    if (host !== this.#rightHost && !namesTarget(host, this.#name, this.#port, 80)) {
       const reason = `a request to ${this.#name}:${this.#port} names another host in its Host header`;
       return { rule: "host header", reason };
     }
+    this.#rightHost = host;
     this.#inChunks = valuesOf(pairs, "transfer-encoding").length > 0;
     this.#body = this.#inChunks ? 0 : Number(valuesOf(pairs, "content-length")[0] ?? 0);
     return end + 4;

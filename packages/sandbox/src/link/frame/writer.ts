@@ -15,6 +15,7 @@ export interface DataSource {
 
 /** DATA is sent in pieces of this size, in turn, so that streams share the link fairly. */
 const pieceBytes = 64 * 1024;
+const smallBytes = 4096;
 /** With this much unread by the guest it does not read at all. */
 const maxQueuedBytes = 8 * 1024 * 1024;
 /** An acknowledgement of this part of a window is sent at once; of less, in a moment, together with others. */
@@ -109,13 +110,22 @@ export class FrameWriter {
       this.#sources.delete(source);
       const piece = source.take(pieceBytes);
       if (piece) {
-        this.#write(encodeHeader(frameType.data, source.stream, 0, piece.length));
-        this.#write(piece, source);
+        this.#data(source, piece);
         this.#sources.add(source);
       } else if (source.takeEnd()) {
         this.#write(encodeHeader(frameType.end, source.stream, 0, 0));
       }
     }
+  }
+
+  #data(source: DataSource, piece: Uint8Array): void {
+    // One small buffer is written faster than two.
+    if (piece.length <= smallBytes) {
+      this.#write(encodeFrame(frameType.data, source.stream, piece), source);
+      return;
+    }
+    this.#write(encodeHeader(frameType.data, source.stream, 0, piece.length));
+    this.#write(piece, source);
   }
 
   #write(bytes: Uint8Array, source?: DataSource): void {
