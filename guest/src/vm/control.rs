@@ -1,6 +1,7 @@
 //! The host's words to the machine, one a line: `open TOKEN SEED NANOSECONDS` makes the data port the guest's link, or
 //! says that somebody will connect to the guest's own socket, where there is one;
-//! `limit TOKEN BYTES` bounds the memory of everything inside; `ping TOKEN` asks whether the guest is there.
+//! `limit TOKEN BYTES` bounds the memory of everything inside; `ping TOKEN` asks whether the guest is there;
+//! `rehearse TOKEN` has everything done once (`rehearsal`).
 //!
 //! A serial port is one endless stream: bytes of a connection that was cut may still be on their way when the next
 //! begins. So the host first says here that it comes, with a token; the guest lets go of the port; and both sides
@@ -31,6 +32,7 @@ use super::{
     DOOR,
     machine::bound_memory,
     ports::{find, open_port, read_some, wait_readable, write_all},
+    rehearsal::rehearse,
 };
 use crate::{
     frame::{HEADER_BYTES, Header, push_control},
@@ -122,7 +124,7 @@ fn converse(connection: &OwnedFd) {
                     match byte {
                         b'\n' => {
                             if let Some(answer) = answer(&String::from_utf8_lossy(&line)) {
-                                let _ = write_all(connection, answer.as_bytes(), until);
+                                let _ = write_all(connection, answer.as_bytes(), Instant::now() + ANSWER_WITHIN);
                             }
                             line.clear();
                         }
@@ -142,6 +144,7 @@ fn answer(line: &str) -> Option<String> {
     let (word, words) = line.split_once(' ')?;
     let (token, done) = match word {
         "ping" => (words, Ok(())),
+        "rehearse" => (words, rehearse()),
         "limit" => {
             let (token, bytes) = words.split_once(' ')?;
             (token, bytes.parse().map_err(io::Error::other).and_then(bound_memory))
@@ -163,7 +166,7 @@ fn hear(line: &str, control: &OwnedFd, data: &PathBuf) {
             Ok(()) => format!("ok {token}\n"),
             Err(error) => format!("error {token} {error}\n"),
         },
-        Some(("limit", _)) => {
+        Some(("limit" | "rehearse", _)) => {
             let Some(answer) = answer(line) else { return };
             answer
         }
@@ -183,7 +186,7 @@ fn hear(line: &str, control: &OwnedFd, data: &PathBuf) {
         }
         _ => return,
     };
-    let _ = write_all(control, answer.as_bytes(), until);
+    let _ = write_all(control, answer.as_bytes(), Instant::now() + ANSWER_WITHIN);
 }
 
 fn parse(words: &str) -> Option<Open> {

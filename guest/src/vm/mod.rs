@@ -1,12 +1,14 @@
 //! The first process of a virtual machine: makes the machine's root, starts the guest in namespaces of its own inside
 //! it, and answers the host's control port. It holds no command's data; the machine ends with it.
 //!
-//! Start reading at `machine` (the root), then `chamber` (the namespaces), then `control` (the host's words).
+//! Start reading at `machine` (the root), then `chamber` (the namespaces), then `control` (the host's words) and
+//! `rehearsal`.
 
 mod chamber;
 mod control;
 mod machine;
 mod ports;
+mod rehearsal;
 
 use std::{io, path::Path, process::ExitCode};
 

@@ -38,6 +38,15 @@ test("the strongest is the highest tier that is usable, and an emulated machine 
   const emulated = { ...real, capabilities: ["emulated"] as const };
   assert.equal(await chooseDriver([container, gvisor, emulated], wish), gvisor);
   await assert.rejects(chooseDriver([emulated], wish), { code: "NO_DRIVER", message: /emulated/ });
+  // Known only by booting one.
+  const untried: Driver = {
+    ...real,
+    capabilities: ["emulated"],
+    async tryHardware() {
+      Object.assign(this, { capabilities: [] });
+    },
+  };
+  assert.equal(await chooseDriver([container, untried], wish), untried);
   assert.equal(
     await chooseDriver([container, emulated], { minimumTier: Tier.MICROVM, driver: "" }),
     emulated,

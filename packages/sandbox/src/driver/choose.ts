@@ -34,6 +34,7 @@ export async function chooseDriver(drivers: readonly Driver[], wish: DriverWish)
     }
     const probe = await driver.probe();
     // Whether a machine is emulated is known once it was tried.
+    if (strongest && probe.usable) await driver.tryHardware?.();
     if (strongest && driver.capabilities.includes("emulated")) {
       refusals.push(`${driver.name} is emulated, which never counts as the strongest`);
       continue;

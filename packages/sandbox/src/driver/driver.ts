@@ -88,6 +88,8 @@ export interface Launched {
   readonly cgroup?: Cgroup | undefined;
   /** Bounds the memory of everything inside, in bytes, where only the inside can: a kernel of its own. 0: no bound. */
   limitMemory?(bytes: number): Promise<void>;
+  /** Does once, beside the sandbox, what it will do first, so that it is quicker then. For one that waits, unsealed. */
+  rehearse?(): Promise<void>;
   /** Stops everything inside until `resume`, with `pause`. */
   pause?(): Promise<void>;
   resume?(): Promise<void>;
@@ -122,6 +124,8 @@ export interface Driver {
   /** What the guest stands in, where that is not a Linux kernel with namespaces of the sandbox's own. */
   readonly surroundings?: Surroundings;
   probe(): Promise<Probe>;
+  /** Boots a machine to see whether it runs on the processor itself; `capabilities` tells afterwards. May take seconds. */
+  tryHardware?(): Promise<void>;
   launch(spec: LaunchSpec): Promise<Launched>;
   /** Finds a sandbox that an earlier daemon started; undefined if it is gone. */
   adopt(sandboxId: string, record: LaunchRecord): Promise<Launched | undefined>;

@@ -187,7 +187,11 @@ export class Pool {
     const entry = await shelf.coming(this.#launch(shelf.kind, mounts), mounts);
     if (!entry) return;
     if (this.#closed) this.#discard(entry);
-    else shelf.put(entry, () => this.#onDied(entry));
+    else {
+      shelf.put(entry, () => this.#onDied(entry));
+      // It can be taken meanwhile, and is only slower then.
+      await entry.launched.rehearse?.().catch(() => {});
+    }
   }
 
   #onDied(entry: Entry): void {

@@ -5,6 +5,7 @@ import { UidPool } from "../bubblewrap/uids.ts";
 import { CachedProbe } from "../cached-probe.ts";
 import type { Driver, Launched, LaunchRecord, LaunchSpec, Probe } from "../driver.ts";
 import type { Progress } from "../microvm/host-image.ts";
+import { HostStamp } from "../microvm/host-stamp.ts";
 import { adoptFirecracker, launchFirecracker } from "./launch.ts";
 import { type Ground, probeGround } from "./probe.ts";
 import { makeTemplate, type Template } from "./template.ts";
@@ -33,10 +34,12 @@ export class FirecrackerDriver implements Driver {
   readonly #options: FirecrackerOptions;
   readonly #uids = new UidPool();
   readonly #tried: CachedProbe<Ground>;
+  readonly #stamp: HostStamp;
   #template: Promise<Template> | undefined;
 
   constructor(options: FirecrackerOptions) {
     this.#options = options;
+    this.#stamp = new HostStamp(() => [options.guest]);
     this.#tried = new CachedProbe(() => probeGround({ ...options, ...this.#lending }));
   }
 
@@ -45,6 +48,11 @@ export class FirecrackerDriver implements Driver {
   }
 
   async launch(spec: LaunchSpec): Promise<Launched> {
+    if (await this.#stamp.changed()) {
+      // After an upgrade the next machine is a copy of another template; living ones go on.
+      this.#tried.forget();
+      this.#template = undefined;
+    }
     const { programs, template } = await this.#ready();
     const uid = await this.#uids.take();
     try {

@@ -10,6 +10,8 @@ export interface MachineShape {
 
 /** Where a machine's memory comes from, by the name of the descriptor that is handed over. */
 export type MachineStart =
+  /** Boots without a disk, and leaves at once. */
+  | { kind: "try" }
   /** Boots; its memory is a file that it may write, and becomes the template's. */
   | { kind: "boot"; memory: "file" | "private" }
   /** A copy of a template: memory is shared until it is written. */
@@ -64,16 +66,14 @@ function machine(shape: MachineShape, start: MachineStart): string[] {
     ...["-accel", emulated ? "tcg,tb-size=96" : "kvm", "-cpu", emulated ? "max" : "host"],
     ...["-m", `${shape.memoryBytes / 1024 / 1024}M`, "-smp", "1"],
     ...["-object", memoryBackend(shape, start)],
-    ...["-kernel", "/proc/self/fd/{fd:kernel}", "-initrd", "/proc/self/fd/{fd:initrd}"],
-    ...["-append", kernelCommandLine(shape)],
+    ...(start.kind === "try" ? booting(shape, "none") : []),
+    ...(start.kind === "boot" ? booting(shape, "ports") : []),
     // What the machine's kernel and first process say when they end goes to the launch log.
     ...["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"],
     ...["-device", "virtio-serial-device,max_ports=4"],
     ...port("control", "{fd:control}"),
     ...port("data", "{socket}"),
-    "-drive",
-    "if=none,id=image,format=raw,readonly=on,file.driver=file,file.locking=off,file.filename=/proc/self/fd/{fd:image}",
-    ...["-device", "virtio-blk-device,drive=image"],
+    ...(start.kind === "try" ? [] : disk),
     ...[
       "-chardev",
       "socket,id=monitor,fd={fd:monitor},server=on,wait=off",
@@ -81,9 +81,15 @@ function machine(shape: MachineShape, start: MachineStart): string[] {
       "chardev=monitor,mode=control",
     ],
     // What it begins with is said on the monitor, since how to read it has to be said first.
-    ...(start.kind === "boot" ? [] : ["-incoming", "defer"]),
+    ...(start.kind === "clone" || start.kind === "restore" ? ["-incoming", "defer"] : []),
   ];
 }
+
+const disk = [
+  "-drive",
+  "if=none,id=image,format=raw,readonly=on,file.driver=file,file.locking=off,file.filename=/proc/self/fd/{fd:image}",
+  ...["-device", "virtio-blk-device,drive=image"],
+];
 
 function memoryBackend({ memoryBytes }: MachineShape, start: MachineStart): string {
   const size = `id=mem,size=${memoryBytes}`;
@@ -95,12 +101,24 @@ function memoryBackend({ memoryBytes }: MachineShape, start: MachineStart): stri
   return `memory-backend-ram,${size}`;
 }
 
-function kernelCommandLine({ accel, tscKhz }: MachineShape): string {
-  const emulated = ["mitigations=off", `tsc_early_khz=${tscKhz}`, "no_timer_check"];
+/** A machine that goes on has its kernel in its memory; QEMU would hold another copy of it. */
+function booting(shape: MachineShape, link: "ports" | "none"): string[] {
+  return [
+    ...["-kernel", "/proc/self/fd/{fd:kernel}", "-initrd", "/proc/self/fd/{fd:initrd}"],
+    ...["-append", kernelCommandLine(shape, link)],
+  ];
+}
+
+/**
+ * Programs lie at the same addresses each time where the machine is emulated: what was translated of them is found again by
+ * its address. The report says so.
+ */
+function kernelCommandLine({ accel, tscKhz }: MachineShape, link: string): string {
+  const emulated = ["norandmaps", "mitigations=off", `tsc_early_khz=${tscKhz}`, "no_timer_check"];
   return [
     ...["console=ttyS0", "loglevel=1", "panic=-1", "reboot=t", "edd=off", "random.trust_cpu=off"],
     ...(accel === "tcg" ? emulated : []),
-    "caisson.link=ports",
+    `caisson.link=${link}`,
   ].join(" ");
 }
 

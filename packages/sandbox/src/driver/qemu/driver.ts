@@ -2,11 +2,14 @@ import { Tier } from "@caisson/contract";
 import { CaissonError } from "@caisson/contract/errors";
 import type { Keeper } from "../../keeper/index.ts";
 import { UidPool } from "../bubblewrap/uids.ts";
-import type { Driver, Launched, LaunchRecord, LaunchSpec, Probe } from "../driver.ts";
+import { CachedProbe } from "../cached-probe.ts";
+import type { Capability, Driver, Launched, LaunchRecord, LaunchSpec, Probe } from "../driver.ts";
 import type { Progress } from "../microvm/host-image.ts";
+import { HostStamp } from "../microvm/host-stamp.ts";
+import { hasHardware, knownHardware } from "./hardware.ts";
 import { adoptQemu, launchQemu } from "./launch.ts";
 import { type Ground, probeGround } from "./probe.ts";
-import { makeTemplate, type Template } from "./template.ts";
+import { makeTemplate, type Template, type TemplateContext } from "./template.ts";
 
 export interface QemuOptions {
   keeper: Keeper;
@@ -19,27 +22,49 @@ export interface QemuOptions {
   progress?: Progress;
 }
 
+const abilities = ["pause", "snapshot", "fork", "memory"] as const;
+/** Where packages put it; one that is elsewhere is noticed by the host's list of packages alone. */
+const qemuPath = "/usr/bin/qemu-system-x86_64";
 const defaultMemoryBytes = 1024 ** 3;
 
 /** A machine with a kernel of its own for each sandbox: copies of one that was booted once. */
 export class QemuDriver implements Driver {
   readonly name = "qemu";
   readonly tier = Tier.MICROVM;
-  readonly capabilities = ["pause", "snapshot", "fork", "memory", "emulated"] as const;
   readonly #options: QemuOptions;
   readonly #uids = new UidPool();
-  #probing: ReturnType<typeof probeGround> | undefined;
+  readonly #tried: CachedProbe<Ground>;
+  readonly #stamp: HostStamp;
+  /** Until it is known otherwise, machines are emulated. */
+  #hardware = false;
   #template: Promise<Template> | undefined;
 
   constructor(options: QemuOptions) {
     this.#options = options;
+    this.#stamp = new HostStamp(() => [options.guest, qemuPath]);
+    this.#tried = new CachedProbe(async () => {
+      const tried = await probeGround(options.keeper);
+      const { ground } = tried;
+      if (ground) this.#hardware = (await knownHardware(options.store, ground.programs.qemu)) ?? false;
+      return tried;
+    });
+  }
+
+  get capabilities(): readonly Capability[] {
+    return this.#hardware ? abilities : [...abilities, "emulated"];
   }
 
   async probe(): Promise<Probe> {
-    return (await this.#probeGround()).probe;
+    return (await this.#tried.get()).probe;
+  }
+
+  async tryHardware(): Promise<void> {
+    const { ground } = await this.#tried.get();
+    if (ground) this.#hardware = await hasHardware(this.#contextOf(ground));
   }
 
   async launch(spec: LaunchSpec): Promise<Launched> {
+    await this.#forgetWhatIsStale();
     const ground = await this.#usableGround();
     const template = await this.#currentTemplate(ground);
     const context = { ...this.#options, ground };
@@ -63,6 +88,13 @@ export class QemuDriver implements Driver {
     return launched;
   }
 
+  /** After an upgrade the next machine is a copy of another template, of another kernel perhaps; living ones go on. */
+  async #forgetWhatIsStale(): Promise<void> {
+    if (!(await this.#stamp.changed())) return;
+    this.#tried.forget();
+    this.#template = undefined;
+  }
+
   /** Made once at a time; one that failed is tried again by the next who asks. */
   #currentTemplate(ground: Ground): Promise<Template> {
     this.#template ??= this.#makeTemplate(ground).catch((error) => {
@@ -72,34 +104,25 @@ export class QemuDriver implements Driver {
     return this.#template;
   }
 
-  #makeTemplate(ground: Ground): Promise<Template> {
-    return makeTemplate({
+  async #makeTemplate(ground: Ground): Promise<Template> {
+    const template = await makeTemplate(this.#contextOf(ground));
+    this.#hardware = template.shape.accel === "kvm";
+    return template;
+  }
+
+  #contextOf(ground: Ground): TemplateContext {
+    return {
       ...this.#options,
       ground,
       memoryBytes: this.#options.memoryBytes ?? defaultMemoryBytes,
       takeUid: async () => (ground.givesUids ? await this.#uids.take() : undefined),
       releaseUid: (uid) => this.#uids.release(uid),
       progress: this.#options.progress ?? (() => {}),
-    });
-  }
-
-  /** A good answer holds for the daemon's life; a bad one may have been mended by the next time. */
-  #probeGround(): ReturnType<typeof probeGround> {
-    this.#probing ??= probeGround(this.#options.keeper).then(
-      (result) => {
-        if (!result.probe.usable) this.#probing = undefined;
-        return result;
-      },
-      (thrown) => {
-        this.#probing = undefined;
-        throw thrown;
-      },
-    );
-    return this.#probing;
+    };
   }
 
   async #usableGround(): Promise<Ground> {
-    const { probe, ground } = await this.#probeGround();
+    const { probe, ground } = await this.#tried.get();
     if (ground !== undefined) return ground;
     throw new CaissonError("NO_DRIVER", `qemu: ${probe.reason}${probe.fix ? ` (${probe.fix})` : ""}`);
   }

@@ -7,13 +7,14 @@ import type { Attachment, Launched, LaunchRecord, LaunchSpec } from "../driver.t
 import { describeEnd } from "../microvm/end.ts";
 import type { MachineShape } from "./argv.ts";
 import { qemuMechanisms } from "./mechanisms.ts";
-import { connectPort, limitMachine } from "./port.ts";
+import { connectPort, limitMachine, rehearse } from "./port.ts";
 import type { Ground } from "./probe.ts";
 import { continueMachine, saveMachine, stopMachine } from "./save.ts";
 import { machineSockets, startMachine } from "./start.ts";
 import type { Template } from "./template.ts";
 
 const saveMs = 120_000;
+const rehearsalMs = 60_000;
 /** What a machine was made from, beside its sockets. */
 const descriptionName = "machine.json";
 
@@ -131,6 +132,11 @@ class QemuSandbox implements Launched {
 
   async limitMemory(bytes: number): Promise<void> {
     if (bytes < this.#shape.memoryBytes) await limitMachine(this.#sockets.control, bytes);
+  }
+
+  /** Hardware has nothing to translate first. */
+  async rehearse(): Promise<void> {
+    if (this.#shape.accel === "tcg") await rehearse(this.#sockets.control, rehearsalMs);
   }
 
   pause(): Promise<void> {

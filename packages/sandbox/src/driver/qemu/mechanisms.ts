@@ -26,11 +26,19 @@ export function qemuMechanisms({ accel, memoryBytes }: MachineShape, hasOwnUid: 
       "bwrap",
       "user, mount, pid, network, ipc, uts and cgroup; files only as descriptors",
     ),
+    ...(accel === "tcg" ? [atFixedAddresses] : []),
     hasOwnUid
       ? enforced("uid", "setresuid", "an unused uid per machine, dropped to before bubblewrap")
       : enforced("uid", "daemon", "the daemon's own uid, which is not the host's root"),
   ];
 }
+
+/** What an emulator has translated of a program is of use only where the program lies where it lay. */
+const atFixedAddresses = create(MechanismSchema, {
+  name: "addresses",
+  state: MechanismState.NOT_ENFORCED,
+  detail: "programs lie at the same addresses each time, since the machine is emulated",
+});
 
 function enforced(name: string, by: string, detail: string): Mechanism {
   return create(MechanismSchema, { name, state: MechanismState.ENFORCED, by, detail });

@@ -43,10 +43,8 @@ export async function startMachine(
   const handed = [
     { name: "control", path: sockets.control, kind: Handed_Kind.LISTEN },
     { name: "monitor", path: sockets.monitor, kind: Handed_Kind.LISTEN },
-    { name: "kernel", path: template.kernel, kind: Handed_Kind.READ },
-    { name: "initrd", path: template.initrd, kind: Handed_Kind.READ },
-    { name: "image", path: template.image, kind: Handed_Kind.READ },
-    ...memoryOf(spec),
+    ...(start.kind === "try" ? [] : [{ name: "image", path: template.image, kind: Handed_Kind.READ }]),
+    ...contentsOf(spec),
   ];
   const kept = await context.keeper.launch({
     sandbox: spec.sandboxId,
@@ -71,12 +69,17 @@ export async function startMachine(
   }
 }
 
-function memoryOf({ template, start, saved }: StartSpec) {
+function contentsOf({ template, start, saved }: StartSpec) {
   switch (start.kind) {
+    case "try":
     case "boot":
-      return start.memory === "file"
-        ? [{ name: "memory", path: template.memory, kind: Handed_Kind.UPDATE }]
-        : [];
+      return [
+        { name: "kernel", path: template.kernel, kind: Handed_Kind.READ },
+        { name: "initrd", path: template.initrd, kind: Handed_Kind.READ },
+        ...(start.kind === "boot" && start.memory === "file"
+          ? [{ name: "memory", path: template.memory, kind: Handed_Kind.UPDATE }]
+          : []),
+      ];
     case "clone":
       return [
         // QEMU wants to open it for writing; sealed, nobody can.

@@ -1,25 +1,15 @@
 import { hash, randomUUID } from "node:crypto";
-import {
-  access,
-  constants,
-  mkdir,
-  open,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  stat,
-  writeFile,
-} from "node:fs/promises";
+import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CaissonError } from "@caisson/contract/errors";
 import type { Keeper } from "../../keeper/index.ts";
 import { describeEnd } from "../microvm/end.ts";
 import { makeHostImage, type Progress } from "../microvm/host-image.ts";
 import { makeInitrd } from "../microvm/initrd.ts";
-import type { MachineShape } from "./argv.ts";
+import { type MachineShape, machineArgv } from "./argv.ts";
+import { hasHardware } from "./hardware.ts";
 import { Monitor } from "./monitor.ts";
-import { pingMachine } from "./port.ts";
+import { pingMachine, rehearse } from "./port.ts";
 import type { Ground } from "./probe.ts";
 import { saveMachine } from "./save.ts";
 import { startMachine } from "./start.ts";
@@ -46,8 +36,7 @@ export interface TemplateContext {
   progress: Progress;
 }
 
-/** Hardware virtualisation that works boots within a second; where it hangs, it hangs at once. */
-const kvmBootMs = 10_000;
+const kvmBootMs = 30_000;
 const emulatedBootMs = 120_000;
 const saveMs = 60_000;
 
@@ -59,52 +48,31 @@ export async function makeTemplate(context: TemplateContext): Promise<Template> 
     makeInitrd(ground.kernel, context.guest, `${store}/images`),
   ]);
   const parts = { kernel: ground.kernel.image, initrd, image };
-  for (const accel of await accelerators(store)) {
-    const shape: MachineShape = { memoryBytes: context.memoryBytes, accel, tscKhz: ground.tscKhz };
-    const directory = `${store}/templates/${await keyOf(parts, shape, ground)}`;
-    const template = { ...parts, shape, memory: `${directory}/memory`, state: `${directory}/state` };
-    if (await stat(template.state).catch(() => undefined)) return template;
-    try {
-      await boot(context, template, directory);
-      await removeOthers(`${store}/templates`, directory);
-      return template;
-    } catch (error) {
-      if (accel === "tcg") throw error;
-      // Remembered until the host boots again: trying costs seconds.
-      await writeFile(`${store}/kvm-does-not-boot`, await bootId());
-      context.progress("hardware virtualisation does not boot a machine here; going on with emulation");
-    }
-  }
-  throw new CaissonError("NO_DRIVER", "no machine boots here");
+  const accel = (await hasHardware(context)) ? "kvm" : "tcg";
+  const shape: MachineShape = { memoryBytes: context.memoryBytes, accel, tscKhz: ground.tscKhz };
+  const directory = `${store}/templates/${await keyOf(parts, shape, ground)}`;
+  const template = { ...parts, shape, memory: `${directory}/memory`, state: `${directory}/state` };
+  if (await stat(template.state).catch(() => undefined)) return template;
+  await boot(context, template, directory);
+  await removeOthers(`${store}/templates`, directory);
+  return template;
 }
 
-/** /dev/kvm can be there and not run a guest: only a boot tells. */
-async function accelerators(store: string): Promise<("kvm" | "tcg")[]> {
-  const usable = await access("/dev/kvm", constants.R_OK | constants.W_OK).then(
-    () => true,
-    () => false,
-  );
-  const failed = await readFile(`${store}/kvm-does-not-boot`, "utf8").catch(() => "");
-  return usable && failed !== (await bootId()) ? ["kvm", "tcg"] : ["tcg"];
-}
-
-async function bootId(): Promise<string> {
-  return await readFile("/proc/sys/kernel/random/boot_id", "utf8").catch(() => "unknown");
-}
-
-/** Everything that a saved machine depends on; another kernel, guest, image or QEMU makes it stale. */
+/** Everything that a saved machine depends on; another kernel, guest, image, QEMU or command line makes it stale. */
 async function keyOf(
   parts: { kernel: string; initrd: string; image: string },
   shape: MachineShape,
   ground: Ground,
 ): Promise<string> {
+  const { programs, hostRoot } = ground;
+  const argv = machineArgv(programs, hostRoot, shape, { kind: "boot", memory: "file" });
   const versions = await Promise.all(
-    [ground.programs.qemu, parts.kernel].map(async (path) => {
+    [programs.qemu, parts.kernel].map(async (path) => {
       const { mtimeMs, size } = await stat(path);
       return [path, mtimeMs, size];
     }),
   );
-  return hash("sha256", JSON.stringify([parts, shape, versions])).slice(0, 32);
+  return hash("sha256", JSON.stringify([parts, shape, versions, argv])).slice(0, 32);
 }
 
 async function boot(context: TemplateContext, template: Template, directory: string): Promise<void> {
@@ -157,6 +125,7 @@ async function boot(context: TemplateContext, template: Template, directory: str
 /** The port can be connected to before there is anybody behind it: what is said then waits there. */
 async function ready(control: string, withinMs: number): Promise<void> {
   await pingMachine(control, withinMs);
+  await rehearse(control, withinMs);
   // Everything that its first steps left to do in the background is done when it is copied.
   await sleep(300);
 }
