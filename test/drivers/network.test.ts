@@ -9,7 +9,11 @@ import { openOutside } from "./outside.ts";
 
 /** What a line of Python prints, or its error. */
 async function python(box: Box, ...lines: string[]): Promise<string> {
-  const { stdout, stderr } = await box.run(["/usr/bin/python3", "-c", ["import socket", ...lines].join("\n")]);
+  const { stdout, stderr } = await box.run([
+    "/usr/bin/python3",
+    "-c",
+    ["import socket", ...lines].join("\n"),
+  ]);
   return stdout.text.trim() || (stderr.text.trim().split("\n").at(-1) ?? "");
 }
 

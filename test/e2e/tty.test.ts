@@ -1,15 +1,10 @@
 // An interactive session as people have one: the launcher on a real terminal, all the way to the command's own.
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { type Account, accounts, startDaemon, type TestDaemon } from "../support/daemon.ts";
 import { eventually } from "../support/eventually.ts";
 import { Launcher } from "../support/launcher.ts";
-
-/** Handed over as text: an ordinary user may not be able to read the repository. */
-const onTerminal = readFileSync(join(import.meta.dirname, "../support/on-terminal.py"), "utf8");
+import { Seat } from "../support/seat.ts";
 
 for (const account of accounts()) suite(account);
 
@@ -21,49 +16,17 @@ function suite(account: Account): void {
       daemon = await startDaemon({ account });
       box = (await new Launcher(daemon).run(["create", "--no-workspace"])).out.trim();
     });
-    const seats: ChildProcess[] = [];
+    const seats: Seat[] = [];
     after(async () => {
-      for (const seat of seats) seat.kill();
+      for (const seat of seats) seat[Symbol.dispose]();
       await daemon[Symbol.asyncDispose]();
     });
 
     /** The launcher on a terminal. */
-    function sit(...args: string[]) {
-      const program = join(account.root, ".caisson/bin/caisson");
-      const child = spawn("python3", ["-c", onTerminal, program, ...args], {
-        cwd: "/",
-        env: { ...daemon.env, TERM: "xterm" },
-        stdio: ["pipe", "pipe", "inherit"],
-        ...(account.uid === process.getuid!() ? {} : { uid: account.uid, gid: account.gid }),
-      });
-      seats.push(child);
-      let bytes = Buffer.alloc(0);
-      child.stdout.on("data", (data) => {
-        bytes = Buffer.concat([bytes, data]);
-      });
-      let ended: number | null | undefined;
-      child.once("close", (code) => {
-        ended = code;
-      });
-      const left = () => (ended === undefined ? bytes.toString() : ended);
-      return {
-        /** Its exit code; what the terminal shows instead when it does not end. */
-        get code() {
-          return eventually(left, (seen) => typeof seen !== "string");
-        },
-        bytes: () => bytes,
-        text: () => bytes.toString(),
-        type: (keys: string | Uint8Array) =>
-          child.stdin.write(`write ${Buffer.from(keys as string).toString("base64")}\n`),
-        resize: (columns: number, rows: number) => child.stdin.write(`resize ${columns} ${rows}\n`),
-        hangUp: () => child.stdin.write("hangup\n"),
-        shows: (words: RegExp) =>
-          eventually(
-            () => bytes.toString(),
-            (text) => words.test(text),
-            { what: String(words) },
-          ),
-      };
+    function sit(...args: string[]): Seat {
+      const seat = new Seat(daemon, args);
+      seats.push(seat);
+      return seat;
     }
 
     it("has a shell, whose line editing works", async () => {
