@@ -26,6 +26,8 @@ export interface LaunchSpec {
   /** Files and directories of the host that show beside the image, read-only, at their own paths; only for drivers
    * that have `binds` and not `mounts`. */
   shown?: readonly string[];
+  /** The root of an image of the store, with `bare`; only for drivers that have `roots` and not `mounts`. */
+  root?: string;
   /** A saved machine to go on from, for drivers that have `memory`. It may be sealed already. */
   machine?: string;
 }
@@ -37,7 +39,8 @@ export interface LaunchSpec {
  * - `overlay`: a project's own directory can be the lower layer of an overlay.
  * - `binds`: shows parts of the host that are known at the launch.
  * - `images`: images other than `host`, by name.
- * - `roots`: launches without any programs (`bare`), and takes the root of an image as a mount (`attach`).
+ * - `roots`: launches without any programs (`bare`), and takes the root of an image as a mount (`attach`), or shows it from
+ *   the launch on where it has no `mounts`.
  * - `pause`, `snapshot`, `fork`, `memory`: holds still, keeps its files, makes twins, keeps its memory too.
  * - `emulated`: its wall is a program that plays a machine; never the strongest.
  * - `unexercised`: written after a published description; those who wrote it have not seen it run on real hardware.

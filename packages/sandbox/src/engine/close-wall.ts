@@ -39,7 +39,7 @@ export async function closeWall(context: EngineContext, plan: SandboxPlan, taken
   const mapOwner = launched.record.uid !== process.getuid?.();
   const takesMounts = plan.driver.capabilities.includes("mounts");
   const parts = [
-    imageMounts(plan.image, mapOwner),
+    imageMounts(takesMounts ? plan.image : undefined, mapOwner),
     workspaceMounts(plan.workspace, dir, mapOwner),
     toolchainMounts(takesMounts ? plan.toolchains : undefined, plan.workspace, mapOwner),
     await cacheMounts(context, plan.caches, plan.workspace, mapOwner),

@@ -2,9 +2,9 @@ import type { Kind } from "../pool/entry.ts";
 import type { SandboxPlan } from "./spec.ts";
 import { shownOf } from "./toolchains.ts";
 
-/** Which of the pool's sandboxes will do. Images come in later, so that one kind serves them all. */
+/** Which of the pool's sandboxes will do. Where images come in later, one kind serves them all. */
 export function kindOf({ driver, image, toolchains, workspace }: SandboxPlan): Kind {
   const kind = { driver: driver.name, image: image ? "bare" : "host" };
   if (driver.capabilities.includes("mounts")) return kind;
-  return { ...kind, shown: shownOf(toolchains, workspace) };
+  return { ...kind, shown: shownOf(toolchains, workspace), ...(image ? { root: image.root } : {}) };
 }

@@ -99,6 +99,7 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
     planNetwork(spec.network, profile, parts.network(spec.workspace?.dir ?? "")),
     parts.grantSecrets(spec.secrets, profile.allowWrite.map(insidePath)),
   ]);
+  checkImage(image, driver);
   const limitMechanisms = planLimits(limits, requested, parts.cgroups, driver.bounder);
   return {
     spec,
@@ -119,6 +120,13 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
     idleTtlS: spec.idleTtlS || rules.times.idle_ttl_s,
     maxAgeS: spec.maxAgeS || rules.times.max_age_s,
   };
+}
+
+/** A directory of somebody's may change while it is looked at; only mounts that are handed in stay what they were. */
+function checkImage(image: ResolvedImage | undefined, driver: Driver): void {
+  if (image?.id !== "" || driver.capabilities.includes("mounts")) return;
+  const words = `${driver.name} takes imported images, not directories: \`caisson image import\` makes one`;
+  throw new CaissonError("NOT_ENFORCEABLE", words, { metadata: { mechanism: "image" } });
 }
 
 /** A machine of its own shows nothing of the host. */

@@ -11,6 +11,8 @@ export interface Kind {
   readonly image: string;
   /** What of the host shows from the launch on; nothing where it is handed in later. */
   readonly shown?: readonly string[];
+  /** The root of an image that shows from the launch on. */
+  readonly root?: string;
   /** A saved machine to go on from. Never kept warm. */
   readonly machine?: string;
 }
@@ -20,8 +22,8 @@ export function sameKind(one: Kind, other: Kind): boolean {
   return keyOf(one) === keyOf(other);
 }
 
-function keyOf({ driver, image, shown = [] }: Kind): string {
-  return JSON.stringify([driver, image, shown]);
+function keyOf({ driver, image, root = "", shown = [] }: Kind): string {
+  return JSON.stringify([driver, image, root, shown]);
 }
 
 /** A launched, unsealed sandbox whose link is open. */
@@ -86,6 +88,7 @@ export async function launchEntry(
       image: kind.image,
       ...prepared,
       ...(kind.shown ? { shown: kind.shown } : {}),
+      ...(kind.root ? { root: kind.root } : {}),
     });
     const { connect, ended, record } = launched;
     const options: OpenOptions = hooks.build === undefined ? { ended } : { ended, build: hooks.build };

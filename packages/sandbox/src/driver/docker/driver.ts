@@ -27,7 +27,7 @@ const boundByEngine: Bounder = { by: engineGroup, controls: { memory: true, pids
 export class DockerDriver implements Driver {
   readonly name = "docker";
   readonly tier = Tier.CONTAINER;
-  readonly capabilities = ["mounts", "overlay", "roots"] as const;
+  readonly capabilities = ["pause", "snapshot", "fork", "mounts", "overlay", "roots"] as const;
   readonly #context: ProbeContext;
   readonly #uids = new UidPool();
   readonly #leftovers: Leftovers;

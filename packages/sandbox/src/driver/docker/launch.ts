@@ -45,7 +45,7 @@ export async function startContainer(
     limits: spec.limits,
     ulimits: ground.isPodman ? ownUlimits() : [],
     seccomp: await seccompOption(ground, spec.dir),
-    hostRoot: spec.image === "host" ? ground.hostRoot : [],
+    ...(spec.image === "host" ? {} : { hostRoot: [], image: ground.bareImage }),
     labels: {
       [labels.home]: context.home,
       [labels.sandbox]: spec.sandboxId,

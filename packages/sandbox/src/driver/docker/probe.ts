@@ -17,7 +17,9 @@ export interface Ground {
   isPodman: boolean;
   /** It runs as the daemon's own user. */
   isRootless: boolean;
+  /** With the links that the host's root has, and without. */
   image: string;
+  bareImage: string;
   hostRoot: HostEntry[];
   hasAppArmor: boolean;
   /** The daemon is the host's root: each sandbox gets a uid of its own. */
@@ -42,6 +44,7 @@ export async function probeGround(context: ProbeContext): Promise<Tried<Ground>>
     const isRootless = info.Rootless === true || options.includes("name=rootless");
     const hostRoot = await readHostRoot();
     const image = await ensureImage(engine, hostRoot);
+    const bareImage = await ensureImage(engine, []);
     const givesUids = process.getuid?.() === 0 && !isRootless;
     const isPodman = await engine.isPodman();
     const ground: Ground = {
@@ -49,6 +52,7 @@ export async function probeGround(context: ProbeContext): Promise<Tried<Ground>>
       isPodman,
       isRootless,
       image,
+      bareImage,
       hostRoot,
       hasAppArmor,
       givesUids,

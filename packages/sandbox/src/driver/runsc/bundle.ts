@@ -1,6 +1,7 @@
 import { chmod, mkdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { HostEntry } from "../bubblewrap/host-root.ts";
+import type { ImageEntry } from "./image-root.ts";
 
 /** Inside: the guest binary, and the directory in which it makes its door. */
 const guestFile = "/.caisson-guest";
@@ -31,8 +32,8 @@ export interface BundleParts {
   dir: string;
   /** The guest binary on the host. */
   guest: string;
-  /** What shows of the host. */
-  shown: readonly HostEntry[];
+  /** What shows of the host or of an image. */
+  shown: readonly ImageEntry[];
 }
 
 /** The socket that the guest makes. */
@@ -56,6 +57,11 @@ export async function writeBundle({ dir, guest, shown }: BundleParts): Promise<s
     await openDirectory(dirname(place));
     if (entry.kind === "symlink") {
       await symlink(entry.target, place);
+      continue;
+    }
+    if (entry.kind === "copy") {
+      await writeFile(place, entry.content);
+      await chmod(place, entry.mode);
       continue;
     }
     // What lies in a directory that shows already has its place there.

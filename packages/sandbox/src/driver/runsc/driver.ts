@@ -17,7 +17,7 @@ export interface RunscOptions {
 export class RunscDriver implements Driver {
   readonly name = "runsc";
   readonly tier = Tier.GVISOR;
-  readonly capabilities = ["binds"] as const;
+  readonly capabilities = ["pause", "snapshot", "fork", "binds", "roots"] as const;
   readonly surroundings = Surroundings.GVISOR;
   readonly cannotCountProcesses = true;
   readonly #options: RunscOptions;

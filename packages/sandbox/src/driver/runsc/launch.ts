@@ -11,6 +11,7 @@ import type { Attachment, Launched, LaunchRecord, LaunchSpec } from "../driver.t
 import { untilListening } from "../until-listening.ts";
 import { runscArgv } from "./argv.ts";
 import { doorOf, writeBundle } from "./bundle.ts";
+import { readImageRoot } from "./image-root.ts";
 import { runscMechanisms } from "./mechanisms.ts";
 import type { Ground } from "./probe.ts";
 
@@ -23,11 +24,11 @@ export interface LaunchContext {
 
 /** Starts a sandbox; resolves when its guest listens. */
 export async function launchRunsc(context: LaunchContext, spec: LaunchSpec): Promise<Launched> {
-  if (spec.image !== "host") {
+  if (spec.image !== "host" && !spec.root)
     throw new CaissonError("INVALID_INPUT", `the runsc driver has no image "${spec.image}"`);
-  }
   const { keeper, guest, ground } = context;
-  const shown = [...ground.hostRoot, ...(await Promise.all((spec.shown ?? []).map(toEntry)))];
+  const base = spec.root ? await readImageRoot(spec.root) : ground.hostRoot;
+  const shown = [...base, ...(await Promise.all((spec.shown ?? []).map(toEntry)))];
   const bundle = await writeBundle({ dir: spec.dir, guest, shown });
   const state = join(spec.dir, "runsc");
   const { runsc, platform, rootless } = ground;
