@@ -99,6 +99,8 @@ export class Pool {
     if (this.#closed) throw new CaissonError("UNAVAILABLE", "the daemon is stopping");
     const done = this.#gate.enter();
     try {
+      // None waits with an image in it: the image may be removed meanwhile.
+      if (kind.root) return taken(await this.#launch(kind, this.#mounts()), false);
       const shelf = this.#shelf(kind);
       shelf.demand.took(performance.now());
       const mounts = this.#mounts();
