@@ -49,6 +49,15 @@ s.sendall(b"GET /hidden HTTP/1.1\\r\\nHost: denied.test:${httpPort}\\r\\n\\r\\n"
 print(s.recv(65536).split(b"\\r\\n")[0][:12])
 print(raw("CONNECT allowed.test:${httpPort} HTTP/1.1\\r\\nHost: allowed.test:${httpPort}\\r\\n\\r\\nGET /hidden HTTP/1.1\\r\\nHost: denied.test\\r\\n\\r\\n").split("\\r\\n\\r\\n")[1][:12])
 `);
+    const slow = await lab.python(`
+import time
+s = socket.create_connection(("allowed.test", ${httpPort}), timeout=5)
+try:
+    for piece in (b"G", b"ET /hidden HT", b"TP/1.1\\r\\nHost: denied.test\\r\\n\\r\\n"): s.sendall(piece); time.sleep(0.7)
+    print(s.recv(12) or "cut")
+except OSError: print("cut")
+`);
+    assert.match(slow, /^(cut|b'HTTP\/1\.1 40)/, "what comes letter by letter");
     assert.equal(printed.trim(), "b'HTTP/1.1 200 OK'\nb'HTTP/1.1 403'\nHTTP/1.1 403");
     assert.deepEqual(lab.world.requests.slice(before), [`GET /ok allowed.test:${httpPort}`]);
   });

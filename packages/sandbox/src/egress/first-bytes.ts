@@ -1,6 +1,7 @@
 import { METHODS } from "node:http";
 import type { Duplex } from "node:stream";
 import { type ClientHello, readClientHello } from "./client-hello.ts";
+import { FirstLine } from "./first-line.ts";
 
 /** What a program begins with. */
 export type Beginning =
@@ -13,21 +14,34 @@ export type Beginning =
   | { protocol: "none" };
 
 const maxBytes = 80 * 1024;
+/** How long a few letters that could become a method are waited for: other protocols begin with letters too. */
+const patienceMs = 500;
 
 /**
  * Looks at what a stream begins with without taking it away. Rejects when the stream fails.
  * A program that lets the server speak first is waited for as long as it lives.
  */
 export function lookAtBeginning(stream: Duplex): Promise<Beginning> {
-  return peek(stream, beginningOf);
+  const impatient = (bytes: Buffer): Beginning | undefined =>
+    bytes[0] !== tlsHandshake && startsLikeHttp(bytes) === undefined ? { protocol: "other" } : undefined;
+  return peek(stream, beginningOf, { afterMs: patienceMs, tell: impatient });
 }
 
-/** `tell` gets the bytes so far and whether no more will come; undefined: it needs more. */
-export function peek<T>(stream: Duplex, tell: (bytes: Buffer, ended: boolean) => T | undefined): Promise<T> {
+/**
+ * `tell` gets the bytes so far and whether no more will come; undefined: it needs more. Where bytes have come and no more do,
+ * `silence` may tell instead.
+ */
+export function peek<T>(
+  stream: Duplex,
+  tell: (bytes: Buffer, ended: boolean) => T | undefined,
+  silence?: { afterMs: number; tell(bytes: Buffer): T | undefined },
+): Promise<T> {
   return new Promise((resolve, reject) => {
     let bytes: Buffer = Buffer.alloc(0);
     let ended = stream.readableEnded;
+    let timer: NodeJS.Timeout | undefined;
     const leave = () => {
+      clearTimeout(timer);
       stream.off("readable", look);
       stream.off("end", end);
       stream.off("close", fail);
@@ -36,11 +50,17 @@ export function peek<T>(stream: Duplex, tell: (bytes: Buffer, ended: boolean) =>
     const look = () => {
       for (let chunk = stream.read() as Buffer | null; chunk !== null; chunk = stream.read() as Buffer | null)
         bytes = bytes.length === 0 ? chunk : Buffer.concat([bytes, chunk]);
-      const told = tell(bytes, ended || bytes.length > maxBytes);
-      if (told === undefined) return;
-      leave();
-      if (bytes.length > 0 && !ended) stream.unshift(bytes);
-      resolve(told);
+      settle(tell(bytes, ended || bytes.length > maxBytes));
+    };
+    const settle = (told: T | undefined) => {
+      if (told !== undefined) {
+        leave();
+        if (bytes.length > 0 && !ended) stream.unshift(bytes);
+        resolve(told);
+      } else if (silence && bytes.length > 0) {
+        clearTimeout(timer);
+        timer = setTimeout(() => settle(silence.tell(bytes)), silence.afterMs).unref();
+      }
     };
     const end = () => {
       ended = true;
@@ -59,22 +79,26 @@ export function peek<T>(stream: Duplex, tell: (bytes: Buffer, ended: boolean) =>
   });
 }
 
+const tlsHandshake = 22;
+
 function beginningOf(bytes: Buffer, ended: boolean): Beginning | undefined {
   if (bytes.length === 0) return ended ? { protocol: "none" } : undefined;
-  if (bytes[0] === 22) {
+  if (bytes[0] === tlsHandshake) {
     const hello = readClientHello(bytes);
     if (hello === "more") return ended ? { protocol: "broken" } : undefined;
     return hello === "bad" ? { protocol: "broken" } : { protocol: "tls", hello };
   }
+  const line = new FirstLine().feed(bytes);
+  if (line !== "more") return { protocol: line === "http" ? "http" : "other" };
   const http = startsLikeHttp(bytes);
-  if (http === undefined && !ended) return undefined;
+  if (http !== false && !ended) return undefined;
   return { protocol: http ? "http" : "other" };
 }
 
 const methods = METHODS.map((method) => `${method} `);
 const longest = Math.max(...methods.map((method) => method.length));
 
-/** Empty lines before a request are skipped by servers, and letters may have either case with some of them. */
+/** Before its first line is whole. Empty lines before it are skipped by servers, and letters may have either case with some. */
 function startsLikeHttp(bytes: Buffer): boolean | undefined {
   let at = 0;
   while (at < bytes.length && (bytes[at] === 13 || bytes[at] === 10)) at++;

@@ -3,6 +3,7 @@
 import type { Duplex } from "node:stream";
 import type { EgressDoor } from "./door.ts";
 import { type Beginning, lookAtBeginning } from "./first-bytes.ts";
+import { FirstLine } from "./first-line.ts";
 import type { Admitted, Client, Flow } from "./flow.ts";
 import { canonicalHost } from "./host.ts";
 import { relayWatched } from "./http/watched.ts";
@@ -28,8 +29,8 @@ export async function tunnel(
     await somebodySpeaks(stream, flow.socket);
     if (flow.socket.readableLength > 0 || flow.socket.readableEnded) {
       receive(stream, flow);
-      await check(door, client, target, flow);
-      send(stream, flow);
+      const { protocol } = await check(door, client, target, flow);
+      sendOn(protocol, door, client, target, flow);
       return over(stream, flow.socket);
     }
   }
@@ -50,8 +51,35 @@ export async function tunnel(
   }
   const open = flow ?? (await door.open(target, client));
   receive(stream, open);
-  send(stream, open);
+  sendOn(beginning.protocol, door, client, target, open);
   return over(stream, open.socket);
+}
+
+/** What began as no HTTP may not have had a whole line yet: it must not become a request that nobody compared. */
+function sendOn(
+  protocol: Beginning["protocol"],
+  door: EgressDoor,
+  { stream }: Client,
+  { host, port, via }: Admitted,
+  flow: Flow,
+): void {
+  if (protocol === "tls") {
+    send(stream, flow);
+    return;
+  }
+  const line = new FirstLine();
+  const look = (chunk: Buffer) => {
+    const found = line.feed(chunk);
+    if (found === "more") return;
+    stream.off("data", look);
+    if (found !== "http") return;
+    const reason = "the connection began otherwise and then became HTTP";
+    door.decisions.refused({ name: host.name, port, via }, Refusal.because("malformed request", reason));
+    door.cut(flow, reason);
+  };
+  // Before whoever passes it on: what is cut is not written any more.
+  stream.on("data", look);
+  send(stream, flow);
 }
 
 /** Compares the name in the program's first bytes; on another one, cuts and rejects. */
