@@ -5,6 +5,7 @@ import { type LimitValues, outerLimits, sameBounds } from "../limits/index.ts";
 import { preparedLimits } from "../profiles/index.ts";
 import { cacheMounts } from "./caches.ts";
 import type { EngineContext } from "./context.ts";
+import { enforcementOf, type HashedReport, hashed } from "./enforcement.ts";
 import { imageMounts } from "./image.ts";
 import type { Taken } from "./parts.ts";
 import { sealOf } from "./seal.ts";
@@ -18,8 +19,8 @@ const togetherMs = 200;
 
 /** The seal is on its way to the guest: what is sent now is handled right after it. */
 export interface Closing {
-  /** What the guest holds; rejects when there is no wall. */
-  readonly sealed: Promise<Sealed>;
+  /** What really holds; rejects when there is no wall. */
+  readonly enforced: Promise<HashedReport>;
 }
 
 /** Bounds a sandbox that was taken, hands in what it is to see, and has its guest close the wall. */
@@ -49,12 +50,12 @@ export async function closeWall(context: EngineContext, plan: SandboxPlan, taken
   // What takes longest is asked for first. The janitor knows the sandbox since its launch, whatever enters it.
   const attached = sources.length > 0 ? launched.attach(sources) : Promise.resolve([]);
   const answered = sealedOrEnded(guest.seal(sealOf(taken, plan, mounts)), launched.ended);
-  const sealed = bothDone(attached, answered).then(async (report) => {
+  const enforced = bothDone(attached, answered).then(async (sealed) => {
     await limited;
-    return report;
+    return hashed(enforcementOf(plan, launched.mechanisms(), sealed));
   });
-  sealed.catch(() => {});
-  return { sealed };
+  enforced.catch(() => {});
+  return { enforced };
 }
 
 /** What a kernel of its own bounds inside, its process outside must not be killed for. */

@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
 import { WorkspaceMode } from "@caisson/contract";
+import { readMountinfo } from "../pool/host-mounts.ts";
 import { closeWall } from "./close-wall.ts";
 import type { EngineContext } from "./context.ts";
 import { kindOf } from "./kind.ts";
@@ -64,7 +64,7 @@ export class ClosedAhead {
     const likeness = likenessOf(plan);
     try {
       const closed = await closeWall(this.#context, plan, taken);
-      await closed.sealed;
+      await closed.enforced;
       if (this.#ended) pool.discard(taken);
       else this.#keep({ plan, likeness, taken, closed });
     } catch (error) {
@@ -112,9 +112,5 @@ function canWait({ workspace, driver, secrets, snapshot, caches, image, profile 
 function likenessOf({ asked, profile, limits, network, syscalls, workspace }: SandboxPlan): string {
   const { dev, ino, mode, uid, gid } = workspace.stats ?? {};
   const project = [workspace.mode, workspace.dir, dev, ino, mode, uid, gid].map(String);
-  return JSON.stringify([asked, profile.name, limits, network, syscalls, project, hostMounts()]);
-}
-
-function hostMounts(): string {
-  return readFileSync("/proc/self/mountinfo", "utf8");
+  return JSON.stringify([asked, profile.name, limits, network, syscalls, project, readMountinfo()]);
 }

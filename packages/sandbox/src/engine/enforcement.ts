@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { create, fromJson, toJson } from "@bufbuild/protobuf";
+import { create, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import {
   type Enforcement,
   EnforcementSchema,
@@ -64,6 +64,18 @@ function isByHost(limit: Mechanism): boolean {
   return isGroup(limit.by);
 }
 
+/** A report and the hash that it is kept by. */
+export interface HashedReport {
+  readonly key: string;
+  readonly report: Enforcement;
+  readonly json: JsonValue;
+}
+
+export function hashed(report: Enforcement): HashedReport {
+  const json = toJson(EnforcementSchema, report);
+  return { key: hash("sha256", JSON.stringify(json)).slice(0, 32), report, json };
+}
+
 /** Reports by their hash: nearly all sandboxes share one, and each is stored once. */
 export class EnforcementReports {
   readonly #store: Store;
@@ -73,16 +85,14 @@ export class EnforcementReports {
     this.#store = store;
   }
 
-  /** The key of a report, and what has to be stored with it; `stored` says that it was. */
-  keep(report: Enforcement): { key: string; report: Enforcement; changes: StateChange[]; stored(): void } {
-    const json = toJson(EnforcementSchema, report);
-    const key = hash("sha256", JSON.stringify(json)).slice(0, 32);
+  /** The report as it is kept, and what has to be stored with it; `stored` says that it was. */
+  keep({ key, report, json }: HashedReport): { report: Enforcement; changes: StateChange[]; stored(): void } {
     const known = this.#known.get(key);
-    if (known) return { key, report: known, changes: [], stored: () => {} };
+    if (known) return { report: known, changes: [], stored: () => {} };
     // It goes out with every exit.
     keepEncoding(report);
     const stored = () => this.#known.set(key, report);
-    return { key, report, changes: [{ put: kinds.enforcement, key, value: json }], stored };
+    return { report, changes: [{ put: kinds.enforcement, key, value: json }], stored };
   }
 
   find(key: string): Enforcement | undefined {

@@ -1,12 +1,11 @@
 import { CaissonError, SandboxState } from "@caisson/contract";
-import type { Sealed } from "@caisson/contract/link";
 import type { StateChange } from "@caisson/store";
 import type { Box } from "./box.ts";
 import { bringFiles, toolFiles } from "./bring-files.ts";
 import { cleanUp } from "./clean-up.ts";
 import { type Closing, closeWall } from "./close-wall.ts";
 import type { EngineContext } from "./context.ts";
-import { enforcementOf } from "./enforcement.ts";
+import type { HashedReport } from "./enforcement.ts";
 import { endBox } from "./lifecycle.ts";
 import { Outlet } from "./network/index.ts";
 import { startingData } from "./new-record.ts";
@@ -56,7 +55,7 @@ export async function startBox(
     }
     box.outlet = new Outlet(context, box);
     box.outlet.attach(guest);
-    const { sealed } = closed ?? (await closeWall(context, plan, taken));
+    const { enforced } = closed ?? (await closeWall(context, plan, taken));
     // What is sent in has to be there before the first command is.
     const told = toolFiles(plan);
     const needsFiles =
@@ -73,13 +72,13 @@ export async function startBox(
       { soon: true },
     );
     starting.catch(() => {});
-    const report = await sealed;
+    const report = await enforced;
     if (plan.workspace.transferred) await pushProject(context, box, guest);
     if (plan.secrets) await bringFiles(await plan.secrets.files(), guest);
     await bringFiles(told, guest);
     if (plan.snapshot) await restoreFiles(context, plan.snapshot, guest);
     if (needsFiles) request.sealing?.(box);
-    await becomeReady(context, box, plan, report, { ...request, actor });
+    await becomeReady(context, box, report, { ...request, actor });
     // Whoever starts a command with the sandbox waits for the command's own record.
     if (!request.sealing) await starting;
   } catch (error) {
@@ -101,14 +100,13 @@ async function endLate(context: EngineContext, box: Box): Promise<void> {
 async function becomeReady(
   context: EngineContext,
   box: Box,
-  plan: SandboxPlan,
-  sealed: Sealed,
+  hashedReport: HashedReport,
   request: StartRequest & { actor: string },
 ): Promise<void> {
   if (box.ending) throw box.notReady();
-  const kept = context.reports.keep(enforcementOf(plan, box.launched!.mechanisms(), sealed));
+  const kept = context.reports.keep(hashedReport);
   box.enforcement = kept.report;
-  box.record.enforcement = kept.key;
+  box.record.enforcement = hashedReport.key;
   box.record.state = SandboxState.READY;
   box.record.readyAt = Date.now();
   watchBox(context, box);
@@ -116,7 +114,7 @@ async function becomeReady(
     type: "sandbox.ready",
     actor: request.actor,
     sandboxId: box.id,
-    data: { enforcement: kept.key },
+    data: { enforcement: hashedReport.key },
   };
   const changes = [box.put(), ...kept.changes, ...request.remember(box.id)];
   if (request.sealing) {

@@ -84,7 +84,8 @@ export class Writer {
     }
     for (const commit of fresh) commit.noted = true;
     this.#noted = true;
-    this.#schedule();
+    // It survives the daemon's death already; whoever waits for the disk has asked for a turn of his own.
+    this.#scheduleSoon();
     return true;
   }
 

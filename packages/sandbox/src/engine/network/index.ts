@@ -2,6 +2,7 @@ import type { CallContext, UpdateNetworkRequest } from "@caisson/contract";
 import { CaissonError } from "@caisson/contract";
 import type { Box } from "../box.ts";
 import type { EngineContext } from "../context.ts";
+import { hashed } from "../enforcement.ts";
 import type { EngineNetwork } from "../engine.ts";
 import { endedOrUnknown, livingBox, sandboxRecord } from "../find.ts";
 import { presetSource } from "../presets.ts";
@@ -117,8 +118,9 @@ async function keep(
   const mechanisms = box.enforcement.mechanisms.map((one) =>
     one.name === "network" ? networkMechanism(changed) : one,
   );
-  const kept = context.reports.keep({ ...box.enforcement, mechanisms });
-  box.record.enforcement = kept.key;
+  const report = hashed({ ...box.enforcement, mechanisms });
+  const kept = context.reports.keep(report);
+  box.record.enforcement = report.key;
   await context.commit([event], [box.put(), ...kept.changes]);
   kept.stored();
   box.enforcement = kept.report;
