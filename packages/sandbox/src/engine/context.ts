@@ -50,8 +50,7 @@ export class EngineContext {
   readonly troubles = new Map<string, string>();
   /** Looks names up for all sandboxes; made with the first connection. */
   names: NameResolver | undefined;
-  /** Resolves when what an earlier daemon left is gone. */
-  cleaned: Promise<void> = Promise.resolve();
+  readonly #afterwards = new Set<Promise<void>>();
   closing = false;
 
   constructor(parts: EngineParts) {
@@ -84,6 +83,16 @@ export class EngineContext {
       settings: this.settings.approvals,
       log: (level, message, fields) => this.log(level, message, fields),
     });
+  }
+
+  /** Cleaning that nobody waits for, except the daemon's end. */
+  afterwards(cleaning: Promise<void>): void {
+    const done = cleaning.finally(() => this.#afterwards.delete(done));
+    this.#afterwards.add(done);
+  }
+
+  async cleaned(): Promise<void> {
+    while (this.#afterwards.size > 0) await Promise.all(this.#afterwards);
   }
 
   /** Loaded when somebody first needs them. */

@@ -281,7 +281,7 @@ class SandboxEngine implements Engine {
     context.forwards.closeAll();
     this.#upkeep.stop();
     context.watcher.stop();
-    await Promise.all([context.closedAhead.close(), context.cleaned]);
+    await context.closedAhead.close();
     await context.parts.pool.close();
     for (const box of context.boxes.values()) {
       box.outlet?.close();
@@ -292,6 +292,7 @@ class SandboxEngine implements Engine {
     );
     await Promise.all(logs.map((log) => log.close()));
     await Promise.all([...context.boxes.values()].map((box) => box.ending));
+    await context.cleaned();
   };
 
   /** A process of a sandbox that lives, whether it has exited or not. */

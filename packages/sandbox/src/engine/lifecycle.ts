@@ -81,7 +81,7 @@ function recordedAsEnded(context: EngineContext, box: Box): void {
   if (box.record.readyAt === 0) box.ready.reject(box.notReady());
   box.gone.resolve();
   // What it held is freed after the answer; a daemon that dies before that finds it again at its start.
-  void cleanUp(context, box);
+  context.afterwards(cleanUp(context, box));
 }
 
 /** Gives processes that have no exit of their own their one terminal event. */

@@ -20,7 +20,7 @@ export async function recover(context: EngineContext): Promise<void> {
   await Promise.all([context.approvals.recover(), ...records.map((record) => recoverOne(context, record))]);
   const ended = [...context.store.scan<SandboxRecord>(kinds.ended)].map(([, record]) => record);
   await recoverApplies(context, [...records, ...ended]);
-  context.cleaned = janitor.clean();
+  context.afterwards(janitor.clean());
 }
 
 async function recoverOne(context: EngineContext, record: SandboxRecord): Promise<void> {
