@@ -15,8 +15,10 @@ export function listSandboxes(
   }
   const boxes = [...context.boxes.values()].filter((box) => query.all || !box.over);
   const records = boxes.map((box) => box.record);
+  // One whose end is being written is still among the living.
   if (query.all)
-    for (const [, record] of context.store.scan<SandboxRecord>(kinds.ended)) records.push(record);
+    for (const [id, record] of context.store.scan<SandboxRecord>(kinds.ended))
+      if (!context.boxes.has(id)) records.push(record);
   const after = query.pageToken === "" ? undefined : parseToken(query.pageToken);
   const found = records
     .filter((record) => hasLabels(record, query.labels) && (!after || isBehind(record, after)))

@@ -22,11 +22,12 @@ interface Member {
 
 /** Stands in for a memory control group: measures, and ends the largest process of a sandbox above its bound. */
 export class MemoryWatcher {
-  readonly #watched = new Set<Watched>();
+  /** With the time at which the outer process began: its number may come to mean another one. */
+  readonly #watched = new Map<Watched, string>();
   #timer: NodeJS.Timeout | undefined;
 
   watch(sandbox: Watched): () => void {
-    this.#watched.add(sandbox);
+    this.#watched.set(sandbox, startTimeOf(sandbox.pid));
     this.#timer ??= setInterval(() => this.#look(), everyMs).unref();
     return () => {
       this.#watched.delete(sandbox);
@@ -40,7 +41,8 @@ export class MemoryWatcher {
   }
 
   #look(): void {
-    for (const sandbox of this.#watched) {
+    for (const [sandbox, began] of this.#watched) {
+      if (began === "" || startTimeOf(sandbox.pid) !== began) continue;
       const members = treeOf(sandbox.pid);
       const used = members.reduce((sum, member) => sum + member.rssBytes, 0);
       sandbox.peakBytes = Math.max(sandbox.peakBytes, used);

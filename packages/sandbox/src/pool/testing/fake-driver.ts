@@ -3,6 +3,9 @@ import type { Driver, Launched, LaunchSpec } from "../../driver/driver.ts";
 import { FakeGuest } from "../../link/testing/fake-guest.ts";
 
 /** A driver for tests: each sandbox is a fake guest in this process. */
+/** Greater than any number that the kernel gives: whoever watches or kills it must find nothing. */
+const noProcess = 2 ** 22 + 1;
+
 export class FakeDriver implements Driver {
   readonly name = "fake";
   readonly tier = Tier.CONTAINER;
@@ -43,7 +46,7 @@ export class FakeDriver implements Driver {
       };
       this.alive.set(spec.sandboxId, { guest, die });
       return {
-        record: { driver: "fake", pid: 1, startTime: 1, uid: 0, gid: 0, socket: guest.path },
+        record: { driver: "fake", pid: noProcess, startTime: 1, uid: 0, gid: 0, socket: guest.path },
         connect: guest.connect,
         kill: () => die("killed"),
         ended,
