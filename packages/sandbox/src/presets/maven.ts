@@ -49,7 +49,9 @@ function askMaven(source: PresetSource): Promise<string[] | undefined> {
   const pom = `<project><modelVersion>4.0.0</modelVersion><parent>${parent}</parent><artifactId>ask</artifactId><packaging>pom</packaging></project>`;
   const argv = ["mvn", "--offline", "--batch-mode", "-Dmaven.repo.local=repository", "validate"] as const;
   const refused = /Cannot access \S+ \((https?:[^)\s]+)\) in offline mode/g;
-  return askFor(refused, { argv, files: { "pom.xml": pom } }, source);
+  // It lives for a moment: half as long, if it prepares for nothing longer.
+  const env = { MAVEN_OPTS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" };
+  return askFor(refused, { argv, files: { "pom.xml": pom }, env }, source);
 }
 
 async function configured({ home, env, project, root = "/" }: PresetSource) {
