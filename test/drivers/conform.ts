@@ -82,7 +82,14 @@ export async function conform(
       });
     }
   }
-  for (const subject of subjects) {
-    describe(`${subject.driver} as ${subject.account.name}`, { timeout: 240_000 }, () => suite(subject));
-  }
+  // Accounts have daemons of their own, so that they need not wait for each other.
+  const groups = Map.groupBy(subjects, ({ account }) => account);
+  describe("drivers", { concurrency: groups.size }, () => {
+    for (const [account, members] of groups) {
+      describe(`of ${account.name}`, { concurrency: 1 }, () => {
+        for (const subject of members)
+          describe(`${subject.driver} as ${account.name}`, { timeout: 240_000 }, () => suite(subject));
+      });
+    }
+  });
 }

@@ -118,7 +118,7 @@ await conform(({ box: make, client, driver, account, daemon, engine, gaps, hasOw
     skip: unseen,
   }, async () => {
     const uids = new Set<number>();
-    for (const mark of ["6281", "6283"]) {
+    for (const mark of [620_000, 640_000].map((number) => String(number + account.uid))) {
       const box = await make();
       await using _run = await box.exec(["sleep", mark]);
       const [pid] = await eventually(

@@ -9,7 +9,7 @@ import { conform } from "./conform.ts";
 
 const launched = new Map<string, number>();
 
-await conform(({ box: make, client, driver, daemon, hasOwnKernel }) => {
+await conform(({ box: make, client, driver, daemon, account, hasOwnKernel }) => {
   const ended = async (id: string) => {
     const box = await client.sandboxes.get(id);
     return eventually(
@@ -27,7 +27,7 @@ await conform(({ box: make, client, driver, daemon, hasOwnKernel }) => {
 
   it("does not take a running command for idleness", async () => {
     await using box = await make({ idleTtl: 1000 });
-    const exit = await box.run(["sleep", "3"]);
+    const exit = await box.run(["sleep", "2"]);
     assert.deepEqual([exit.code, exit.lost], [0, ""]);
   });
 
@@ -39,17 +39,19 @@ await conform(({ box: make, client, driver, daemon, hasOwnKernel }) => {
   });
 
   it("lives longer when it is told to", async () => {
-    await using box = await make({ maxAge: 2000 });
+    await using box = await make({ maxAge: 1000 });
     const info = await box.extend({ maxAge: 600_000, idleTtl: 600_000 });
     assert.ok(info.expiresAt!.getTime() > Date.now() + 60_000);
-    await sleep(3000);
+    await sleep(1500);
     assert.equal((await box.refresh()).state, "ready");
   });
 
   it("leaves nothing on the host when it is deleted", async () => {
     const box = await make();
-    await using run = await box.exec(["sh", "-c", "(setsid sleep 6271 &) ; sleep 6271"]);
-    const processes = () => (hasOwnKernel ? machinesOf(box.id, daemon) : processesWith("sleep 6271"));
+    // Another account's are on the same host.
+    const sleeping = `sleep ${600_000 + account.uid}`;
+    await using run = await box.exec(["sh", "-c", `(setsid ${sleeping} &) ; ${sleeping}`]);
+    const processes = () => (hasOwnKernel ? machinesOf(box.id, daemon) : processesWith(sleeping));
     await eventually(
       () => processes().length,
       (count) => count === (hasOwnKernel ? 1 : 3),

@@ -81,12 +81,19 @@ export async function startDockerd(options: EngineOptions = {}): Promise<TestEng
       child.kill("SIGTERM");
       await ended();
       // One that was killed leaves its containerd behind.
-      const containerd = join(dir, "exec/containerd/containerd.pid");
-      if (existsSync(containerd)) spawnSync("kill", ["-9", readFileSync(containerd, "utf8").trim()]);
+      killContainerd(join(dir, "exec/containerd/containerd.pid"));
       for (const mount of mountsBelow(dir)) spawnSync("umount", ["-l", mount]);
       rmSync(dir, { recursive: true, force: true });
     },
   };
+}
+
+/** Its number may be somebody else's by now. */
+function killContainerd(file: string): void {
+  const pid = existsSync(file) ? readFileSync(file, "utf8").trim() : "";
+  const comm = `/proc/${pid}/comm`;
+  if (pid !== "" && existsSync(comm) && readFileSync(comm, "utf8").startsWith("containerd"))
+    process.kill(Number(pid), "SIGKILL");
 }
 
 export function mountsBelow(dir: string): string[] {
