@@ -1,3 +1,6 @@
+/** How long a commit that nobody waits for may wait for company. */
+export const soonMs = 10;
+
 /** An event to append; its number, time and hash come from the store. */
 export interface NewEvent {
   type: string;
@@ -43,8 +46,13 @@ export interface Verification {
 export interface Store {
   /** Appends events and changes state in one transaction; resolves when it is on disk. Calls made in
    * the same turn of the event loop, or while a sync runs, share one sync. Events of one call have
-   * consecutive numbers. `soon`: nobody waits for it; it may go with a commit of the next moments. */
-  commit(events: NewEvent[], changes?: StateChange[], options?: { soon?: boolean }): Promise<StoredEvent[]>;
+   * consecutive numbers. `withinMs`: it may wait so long for company; 0, the default, is this
+   * turn of the event loop. */
+  commit(
+    events: NewEvent[],
+    changes?: StateChange[],
+    options?: { withinMs?: number },
+  ): Promise<StoredEvent[]>;
   /** Hands what was committed so far to the operating system, at once: from here on it survives the
    * daemon's death, and a power cut once `commit` has resolved. False: it could not be done now. */
   flush(): boolean;

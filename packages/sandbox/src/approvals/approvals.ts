@@ -1,5 +1,5 @@
 import { ApprovalState, CaissonError, type CallContext, DecisionScope } from "@caisson/contract";
-import type { NewEvent, StateChange, Store } from "@caisson/store";
+import { type NewEvent, type StateChange, type Store, soonMs } from "@caisson/store";
 import { type Answer, type ApprovalRecord, newApprovalId, plainText, type Question } from "./approval.ts";
 import { Grants } from "./grants.ts";
 import { ApprovalHistory } from "./history.ts";
@@ -64,7 +64,7 @@ export class Approvals {
     const events = left.map((record) => this.#close(record, ApprovalState.EXPIRED, "", DecisionScope.ONCE));
     for (const event of events) event.data = { ...event.data, because: "the daemon was started anew" };
     await this.#store.commit(events, [...changes, ...left.map((record) => this.#history.put(record))], {
-      soon: true,
+      withinMs: soonMs,
     });
   }
 
@@ -275,7 +275,7 @@ export class Approvals {
   }
 
   #commitSoon(events: NewEvent[], changes: StateChange[] = []): void {
-    this.#store.commit(events, changes, { soon: true }).catch((error) => {
+    this.#store.commit(events, changes, { withinMs: soonMs }).catch((error) => {
       this.#log("error", "an approval's event cannot be recorded", { error: String(error) });
     });
   }

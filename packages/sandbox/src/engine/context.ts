@@ -1,7 +1,7 @@
 import { readFileSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { CaissonError } from "@caisson/contract";
-import type { NewEvent, StateChange, Store, StoredEvent } from "@caisson/store";
+import { type NewEvent, type StateChange, type Store, type StoredEvent, soonMs } from "@caisson/store";
 import { Approvals } from "../approvals/index.ts";
 import type { NameResolver } from "../egress/resolver.ts";
 import { ImageStore } from "../images/index.ts";
@@ -113,11 +113,11 @@ export class EngineContext {
     return join(this.sandboxesDir, place);
   }
 
-  /** `soon`: with the next commit that somebody waits for, after a moment at the latest. */
+  /** `withinMs`: it may wait so long for company. */
   async commit(
     events: NewEvent[],
     changes: StateChange[] = [],
-    options: { soon?: boolean } = {},
+    options: { withinMs?: number } = {},
   ): Promise<StoredEvent[]> {
     return this.#noticed(await this.store.commit(events, changes, options));
   }
@@ -126,7 +126,7 @@ export class EngineContext {
   async commitSurely(events: NewEvent[], changes: StateChange[]): Promise<void> {
     for (let wait = 250; !this.closing; wait = Math.min(wait * 2, 5000)) {
       try {
-        this.#noticed(await this.store.commit(events, changes, { soon: true }));
+        this.#noticed(await this.store.commit(events, changes, { withinMs: soonMs }));
         return;
       } catch (error) {
         this.log("error", "the log cannot be written", { error: String(error) });

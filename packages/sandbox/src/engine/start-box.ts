@@ -1,5 +1,5 @@
 import { CaissonError, SandboxState } from "@caisson/contract";
-import type { StateChange } from "@caisson/store";
+import { type StateChange, soonMs } from "@caisson/store";
 import type { Box } from "./box.ts";
 import { bringFiles, toolFiles } from "./bring-files.ts";
 import { cleanUp } from "./clean-up.ts";
@@ -69,7 +69,7 @@ export async function startBox(
     const starting = context.commit(
       [{ type: "sandbox.starting", actor, sandboxId: box.id, data: startingData(box.record) }],
       [box.put()],
-      { soon: true },
+      { withinMs: soonMs },
     );
     starting.catch(() => {});
     const report = await enforced;

@@ -93,9 +93,9 @@ class SqliteStore implements Store {
   commit(
     events: NewEvent[],
     changes: StateChange[] = [],
-    options: { soon?: boolean } = {},
+    options: { withinMs?: number } = {},
   ): Promise<StoredEvent[]> {
-    return this.#writer.commit(events, changes, options.soon ?? false);
+    return this.#writer.commit(events, changes, options.withinMs ?? 0);
   }
 
   flush(): boolean {

@@ -1,7 +1,7 @@
 import { fdatasync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 import { CaissonError } from "@caisson/contract";
-import type { NewEvent, StateChange, StoredEvent } from "../store.ts";
+import { type NewEvent, type StateChange, type StoredEvent, soonMs } from "../store.ts";
 import type { AheadFile } from "./ahead.ts";
 import { isBusy, storageError } from "./errors.ts";
 import { type EventLog, type PreparedEvent, prepareEvent } from "./log.ts";
@@ -10,8 +10,6 @@ import { type PreparedChange, prepareChange, type StateTable } from "./state.ts"
 /** How long commits wait for a process that has locked the database before they are refused. */
 const busyLimitMs = 5000;
 const busyRetryMs = 20;
-/** How long a commit that nobody waits for may wait for company. */
-const soonMs = 10;
 
 interface Commit {
   events: PreparedEvent[];
@@ -48,7 +46,8 @@ export class Writer {
   #scheduled = false;
   /** Something in the queue was flushed. */
   #noted = false;
-  #soonTimer: NodeJS.Timeout | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #due = 0;
   #syncing = false;
   #busySince = 0;
   #transactions = 0;
@@ -61,13 +60,13 @@ export class Writer {
     this.#options = options;
   }
 
-  commit(events: NewEvent[], changes: StateChange[], soon: boolean): Promise<StoredEvent[]> {
+  commit(events: NewEvent[], changes: StateChange[], withinMs: number): Promise<StoredEvent[]> {
     return new Promise((resolve, reject) => {
       if (this.#failed) throw this.#failed;
       if (this.#closed) throw new CaissonError("UNAVAILABLE", "the log is closed");
       const prepared = { events: events.map(prepareEvent), changes: changes.map(prepareChange) };
       this.#queue.push({ ...prepared, resolve, reject, stored: [], noted: false });
-      if (soon) this.#scheduleSoon();
+      if (withinMs > 0) this.#scheduleWithin(withinMs);
       else this.#schedule();
     });
   }
@@ -85,7 +84,7 @@ export class Writer {
     for (const commit of fresh) commit.noted = true;
     this.#noted = true;
     // It survives the daemon's death already; whoever waits for the disk has asked for a turn of his own.
-    this.#scheduleSoon();
+    this.#scheduleWithin(soonMs);
     return true;
   }
 
@@ -118,11 +117,15 @@ export class Writer {
     });
   }
 
-  #scheduleSoon(): void {
-    this.#soonTimer ??= setTimeout(() => {
-      this.#soonTimer = undefined;
+  #scheduleWithin(ms: number): void {
+    const due = performance.now() + ms;
+    if (this.#timer && this.#due <= due) return;
+    clearTimeout(this.#timer);
+    this.#due = due;
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
       if (!this.#busySince) this.#flush();
-    }, soonMs);
+    }, ms);
   }
 
   /** Everything queued in one transaction; false if it was not made. */

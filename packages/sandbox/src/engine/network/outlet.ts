@@ -1,3 +1,4 @@
+import { soonMs } from "@caisson/store";
 import type { EgressDoor } from "../../egress/door.ts";
 import { type EgressLimits, Policy } from "../../egress/index.ts";
 import type { Guest, GuestConnection } from "../../link/guest.ts";
@@ -69,7 +70,7 @@ export class Outlet {
       resolver,
       passed: this.#limits.bytes > 0 ? passedBefore(context, box.id) : 0,
       keep: (events) => {
-        context.commit(events, [], { soon: true }).catch((error) => {
+        context.commit(events, [], { withinMs: soonMs }).catch((error) => {
           context.log("error", "a decision about the network was not recorded", { error: String(error) });
         });
       },

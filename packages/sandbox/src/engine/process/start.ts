@@ -1,7 +1,7 @@
 import { constants } from "node:os";
 import { CaissonError, type CallContext } from "@caisson/contract";
 import type { Exited } from "@caisson/contract/link";
-import type { StateChange } from "@caisson/store";
+import { type StateChange, soonMs } from "@caisson/store";
 import type { Guest } from "../../link/guest.ts";
 import type { Box } from "../box.ts";
 import type { EngineContext } from "../context.ts";
@@ -14,6 +14,8 @@ import { logOf } from "./output.ts";
 import { Proc } from "./proc.ts";
 
 const { SIGKILL } = constants.signals;
+/** Most commands have exited by then: their start and their exit go into one transaction. */
+const shortlyMs = 3;
 /** Exited processes whose records a living sandbox keeps; the oldest go first. */
 const keptProcesses = 1000;
 
@@ -53,8 +55,8 @@ export async function startProcess(
         ? [{ put: kinds.stdin, key: proc.key, value: Buffer.from(stdin).toString("base64") }]
         : []),
     ],
-    // A sandbox that is being sealed for it commits this when it is ready.
-    { soon: request.endsSandbox },
+    // A sandbox that is being closed for it flushes this when it is ready.
+    { withinMs: request.endsSandbox ? soonMs : shortlyMs },
   );
   recorded.catch(() => {});
   try {
