@@ -43,7 +43,7 @@ export function compareManifests(before: Manifest, now: Manifest): { remove: str
   return { remove, fetch: fetch.sort() };
 }
 
-function parentsOf(name: string): string[] {
+export function parentsOf(name: string): string[] {
   const parents: string[] = [];
   for (let end = name.lastIndexOf("/"); end > 0; end = name.lastIndexOf("/", end - 1))
     parents.push(name.slice(0, end));

@@ -7,7 +7,7 @@ import { livingBox } from "../find.ts";
 import type { SandboxRecord } from "../records.ts";
 import { compareManifests, loadManifest, type Manifest, readManifest, storeManifest } from "./manifest.ts";
 import { copiedLayer } from "./push.ts";
-import { withoutNames } from "./withheld.ts";
+import { withoutWithheld } from "./withheld.ts";
 
 const patienceMs = 600_000;
 /** Nobody waits longer than this for a sandbox to be ended. */
@@ -55,7 +55,7 @@ async function pullNow(context: EngineContext, box: Box, guest: Guest, signal: A
   const { dir } = box.record.workspace;
   const before = await loadManifest(layer.dir);
   const inside = await readManifest(guest.files, dir, signal);
-  const now = withoutNames(inside, box.record.workspace.withheld ?? []);
+  const now = withoutWithheld(inside, before, box.record.workspace.withheld ?? []);
   const { remove, fetch } = compareManifests(before, now);
   if (remove.length === 0 && fetch.length === 0) return;
   // Whatever is half taken over when the daemon dies is taken over again.
