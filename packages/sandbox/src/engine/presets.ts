@@ -4,10 +4,10 @@ import type { EngineContext } from "./context.ts";
 
 /** Variables count as the daemon has them, but for those that a caller hands over: its PATH and its home directory. */
 export function presetSource(
-  { parts }: EngineContext,
+  { parts, home: scratch }: EngineContext,
   project: string,
   surroundings: Surroundings | undefined,
 ): PresetSource {
   const { home = "", path } = surroundings ?? parts.surroundings ?? {};
-  return { home, env: path ? { ...process.env, PATH: path } : process.env, project };
+  return { home, env: path ? { ...process.env, PATH: path } : process.env, project, scratch };
 }

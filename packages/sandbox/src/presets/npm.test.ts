@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { symlinkSync } from "node:fs";
+import { chmodSync, mkdirSync, symlinkSync } from "node:fs";
 import { test } from "node:test";
 import { npm } from "./npm.ts";
 import { machine, rules, saying } from "./testing/machine.ts";
@@ -13,6 +13,18 @@ test("without any configuration it is what npm itself says", async () => {
     files: [],
     notes: [],
   });
+});
+
+test("a program of the project's is not asked, however it came into the PATH", async () => {
+  using host = machine({ "project/node_modules/.bin/npm": saying("https://evil.test/") });
+  chmodSync(host.at("project/node_modules/.bin/npm"), 0o755);
+  mkdirSync(host.at("links"));
+  symlinkSync(host.at("project/node_modules/.bin/npm"), host.at("links/npm"));
+  symlinkSync(host.at("project/node_modules/.bin"), host.at("bins"));
+  for (const path of ["project/node_modules/.bin", "links", "bins"]) {
+    const found = await npm({ ...host, env: { PATH: host.at(path) } });
+    assert.deepEqual(rules(found), [], path);
+  }
 });
 
 test("npm is asked where no project has a say", async () => {

@@ -10,6 +10,11 @@ export interface PresetSource {
   project: string;
   /** Where the machine's own files lie. Default: `/`. */
   root?: string;
+  /**
+   * Where tools are asked: a directory of the daemon's own. Many look for configuration in every directory above the one they are
+   * run in, so no other user may write there.
+   */
+  scratch: string;
 }
 
 /** A place that a tool fetches from. */

@@ -2,8 +2,7 @@
 // nothing about any registry is written down here.
 import { execFile } from "node:child_process";
 import { mkdtemp, realpath, rm, stat, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, sep } from "node:path";
 import type { PresetSource } from "./preset.ts";
 
 /** A question to a tool. */
@@ -25,7 +24,7 @@ const known = new Map<string, { said: Promise<string | undefined>; until: number
  * directory, so that no project has a say, and is asked again when it is another program, or after ten minutes.
  */
 export async function ask(question: Question, source: PresetSource): Promise<string | undefined> {
-  const path = await find(question.argv[0], source.env.PATH ?? "");
+  const path = await find(question.argv[0], source);
   if (!path) return undefined;
   const { mtimeMs, size } = await stat(path);
   const key = JSON.stringify([path, mtimeMs, size, question, source.home]);
@@ -48,16 +47,24 @@ export async function askFor(
   return said === undefined ? undefined : [...new Set([...said.matchAll(pattern)].map((match) => match[1]!))];
 }
 
-async function find(program: string, path: string): Promise<string | undefined> {
-  for (const dir of path.split(":").filter((one) => one.startsWith("/"))) {
-    const found = await stat(join(dir, program)).catch(() => undefined);
-    if (found?.isFile() && (found.mode & 0o111) !== 0) return join(dir, program);
+/** On the developer's PATH, but for what lies in the project: that is not the developer's program. */
+async function find(program: string, { env, project }: PresetSource): Promise<string | undefined> {
+  const inside = project && (await realpath(project).catch(() => project));
+  for (const dir of (env.PATH ?? "").split(":").filter((one) => one.startsWith("/"))) {
+    const path = await realpath(dir).then(
+      (real) => join(real, program),
+      () => "",
+    );
+    const target = await realpath(path).catch(() => "");
+    if (target === "" || (inside && [path, target].some((one) => one.startsWith(inside + sep)))) continue;
+    const found = await stat(target);
+    if (found.isFile() && (found.mode & 0o111) !== 0) return path;
   }
   return undefined;
 }
 
 async function run(path: string, { argv, files, env }: Question, source: PresetSource) {
-  const dir = await realpath(await mkdtemp(join(tmpdir(), "caisson-ask-")));
+  const dir = await realpath(await mkdtemp(join(source.scratch, "ask-")));
   try {
     for (const [name, text] of Object.entries(files ?? {})) await writeFile(join(dir, name), text);
     return await new Promise<string | undefined>((resolve) => {

@@ -14,6 +14,7 @@ export function machine(
     "home/.keep": "",
     "project/.keep": "",
     "root/.keep": "",
+    "scratch/.keep": "",
     ...files,
   })) {
     mkdirSync(dirname(at(name)), { recursive: true });
@@ -23,6 +24,7 @@ export function machine(
     home: at("home"),
     project: at("project"),
     root: at("root"),
+    scratch: at("scratch"),
     env: { PATH: at("bin"), ...env },
     at,
     [Symbol.dispose]: () => rmSync(dir, { recursive: true }),
