@@ -1,15 +1,22 @@
-// The same attempts on the host's files in every way that a project can be attached.
+// The same attempts on the host's files in every way that a project can be attached, and in every tier.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { chmodSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { describe, test } from "node:test";
-import { makeProject, subject } from "../e2e/workspace/project.ts";
-import { accounts, temporaryDirectory } from "../support/daemon.ts";
+import { it } from "node:test";
+import type { WorkspaceMode } from "@caisson/client";
+import { conform } from "../drivers/conform.ts";
+import { makeProject } from "../e2e/workspace/project.ts";
+import { temporaryDirectory } from "../support/daemon.ts";
+import { type Member, tarOf } from "../support/oci-image.ts";
 
-const modes = ["overlay", "copy", "bind", "bind-write"] as const;
+/** Where nothing is said, a project travels as a copy: there are no mounts to hand in. */
+const triedModes: Record<string, WorkspaceMode[]> = {
+  bubblewrap: ["overlay", "copy", "bind", "bind-write"],
+  docker: ["overlay", "bind-write"],
+};
 
 /** Each line tries to read the host's secret, or to write beside the project. */
 function attempts(outside: string): string {
@@ -32,92 +39,117 @@ function attempts(outside: string): string {
   ].join("\n");
 }
 
-for (const account of accounts()) {
-  for (const mode of modes) {
-    describe(`a project as ${mode}, as ${account.name}`, { timeout: 240_000 }, () => {
-      test("nothing beside the project is read or written, and no bit is set that lends power", async () => {
-        await using it = await subject(account);
-        const outside = temporaryDirectory(account, "/tmp/caisson-outside-");
-        writeFileSync(join(outside, "secret"), "canary-5a1e");
-        chmodSync(join(outside, "secret"), 0o666);
-        chmodSync(outside, 0o777);
-        using project = makeProject(account, "echo 1 > file; mkdir dir");
-        const before = spawnSync("find", [outside, "-printf", "%p %m %s %T@ %n\n"], {
-          encoding: "utf8",
-        }).stdout;
-        const box = await it.client.create({ workspace: { dir: project.dir, mode } });
-        const { stdout, stderr } = await box.run(["bash", "-c", attempts(outside)]);
-        assert.doesNotMatch(`${stdout.text}${stderr.text}`, /canary-5a1e|root:[*!$]/);
-        if (mode === "overlay" || mode === "copy") await box.workspace.apply();
-        const after = spawnSync("find", [outside, "-printf", "%p %m %s %T@ %n\n"], {
-          encoding: "utf8",
-        }).stdout;
-        assert.equal(after, before);
-        assert.equal(readFileSync(join(outside, "secret"), "utf8"), "canary-5a1e");
-        const powerful = spawnSync("find", [project.dir, "(", "-perm", "/6000", "-o", "-type", "b,c", ")"], {
-          encoding: "utf8",
-        });
-        assert.equal(powerful.stdout, "");
-        rmSync(outside, { recursive: true });
-      });
+/** Members that an archive must not have: it is refused whole. */
+function hostileArchives(outside: string): Record<string, Member[]> {
+  const good = { name: "good", content: "good" };
+  return {
+    "a name with `..`": [good, { name: "../../up", content: "x" }],
+    "an absolute name": [good, { name: join(outside, "made"), content: "x" }],
+    "a link out, and a file through it": [
+      good,
+      { kind: "2", name: "door", target: outside },
+      { name: "door/made", content: "x" },
+    ],
+    "a hard link out": [good, { kind: "1", name: "hard", target: join(outside, "secret") }],
+    "a device": [good, { kind: "3", name: "disk" }],
+    "a FIFO": [good, { kind: "6", name: "fifo" }],
+    "a set-uid program": [good, { name: "su", mode: 0o4755, content: "x" }],
+    "a name twice": [good, { name: "good", content: "again" }],
+  };
+}
 
-      test("a socket of the host in the project is out of reach", async () => {
-        await using it = await subject(account);
-        using project = makeProject(account);
-        let reached = 0;
-        const server = createServer((socket) => {
-          reached++;
-          socket.end();
-        }).listen(join(project.dir, "door"));
-        chmodSync(join(project.dir, "door"), 0o777);
-        const dial = "import socket; socket.socket(socket.AF_UNIX).connect('door')";
-        try {
-          const box = await it.client.create({ workspace: { dir: project.dir, mode } });
-          assert.notEqual((await box.run(["python3", "-c", dial])).code, 0);
-          assert.notEqual(mode, "bind-write");
-        } catch (error) {
-          assert.equal((error as { code?: string }).code, "WORKSPACE_REFUSED");
-          assert.equal(mode, "bind-write");
-        } finally {
-          server.close();
-        }
-        assert.equal(reached, 0);
-      });
+/** What would act on the host later; free inside. */
+const later =
+  "mkdir -p .git/hooks .vscode .claude sub/.git; for f in .git/hooks/pre-commit .git/config .git/commondir .gitmodules .bashrc .mcp.json " +
+  ".claude/settings.json .vscode/tasks.json sub/.git/config .envrc; do echo evil-later > $f || true; done";
 
-      test("what is no project of its own is refused by name", async () => {
-        await using it = await subject(account);
-        const home = account.uid === 0 ? homedir() : `/home/${account.name}`;
-        for (const dir of [
-          "/",
-          "/etc",
-          "/proc/self",
-          home,
-          it.daemon.home,
-          join(it.daemon.home, "sandboxes"),
-        ]) {
-          const refused = await it.client.create({ workspace: { dir, mode } }).catch((error) => error);
-          assert.equal(refused.code, "WORKSPACE_REFUSED", `${dir}: ${refused.message}`);
-          assert.match(refused.message, /^workspace\.[a-z]+: /);
-        }
+await conform(({ driver, account, daemon, box }) => {
+  const tried = triedModes[driver] ?? ["copy"];
+  for (const mode of tried) {
+    it(`nothing beside a project as ${mode} is read or written, nothing powerful or acting on the host is left, and no secret is seen`, async () => {
+      const outside = temporaryDirectory(account, "/tmp/caisson-outside-");
+      writeFileSync(join(outside, "secret"), "canary-5a1e");
+      chmodSync(join(outside, "secret"), 0o666);
+      chmodSync(outside, 0o777);
+      using project = makeProject(account, "echo 1 > file; mkdir dir; git init -q .");
+      const look = () =>
+        spawnSync("find", [outside, "-printf", "%p %m %s %T@ %n\n"], { encoding: "utf8" }).stdout;
+      const before = look();
+      const sandbox = await box({ workspace: { dir: project.dir, mode } });
+      const { stdout, stderr } = await sandbox.run(["bash", "-c", attempts(outside)]);
+      assert.doesNotMatch(`${stdout.text}${stderr.text}`, /canary-|root:[*!$]/);
+      const into = mode === "bind" ? "/tmp" : project.dir;
+      await sandbox.files.upload(join(into, "unpacked"), tarOf([{ name: "good", content: "good" }]));
+      for (const [what, members] of Object.entries(hostileArchives(outside))) {
+        const place = join(into, `unpacked-${members.at(-1)!.kind ?? "0"}`);
+        const upload = sandbox.files.upload(place, tarOf(members));
+        await assert.rejects(upload, { code: "HOSTILE_ARCHIVE" }, what);
+        await assert.rejects(sandbox.files.stat(place), { code: "PATH_NOT_FOUND" }, what);
+      }
+      if (mode === "overlay" || mode === "copy") {
+        await sandbox.run(["bash", "-c", later]);
+        await sandbox.workspace.apply();
+        const passed = spawnSync("grep", ["-rl", "evil-later", project.dir], { encoding: "utf8" }).stdout;
+        assert.equal(passed, "");
+      }
+      await sandbox.delete();
+      assert.equal(look(), before);
+      assert.equal(readFileSync(join(outside, "secret"), "utf8"), "canary-5a1e");
+      const powerful = spawnSync("find", [project.dir, "(", "-perm", "/6000", "-o", "-type", "b,c", ")"], {
+        encoding: "utf8",
       });
+      assert.equal(powerful.stdout, "");
+      rmSync(outside, { recursive: true });
+    });
 
-      test("a file system mounted inside is named", async (t) => {
-        if (process.getuid!() !== 0) return t.skip("only root can mount one");
-        await using it = await subject(account);
-        using project = makeProject(account, "mkdir nested");
-        const nested = join(project.dir, "nested");
-        assert.equal(spawnSync("mount", ["-t", "tmpfs", "none", nested]).status, 0);
-        try {
-          const refused = await it.client
-            .create({ workspace: { dir: project.dir, mode } })
-            .catch((error) => error);
-          assert.equal(refused.code, "WORKSPACE_REFUSED", refused.message);
-          assert.match(refused.message, /mounted/);
-        } finally {
-          spawnSync("umount", [nested]);
-        }
-        assert.ok(statSync(nested).isDirectory());
-      });
+    it(`a socket of the host in a project as ${mode} is out of reach`, async () => {
+      using project = makeProject(account);
+      let reached = 0;
+      const server = createServer((socket) => {
+        reached++;
+        socket.end();
+      }).listen(join(project.dir, "door"));
+      chmodSync(join(project.dir, "door"), 0o777);
+      const dial = "import socket; socket.socket(socket.AF_UNIX).connect('door')";
+      try {
+        const sandbox = await box({ workspace: { dir: project.dir, mode } });
+        assert.notEqual((await sandbox.run(["python3", "-c", dial])).code, 0);
+        await sandbox.delete();
+        assert.notEqual(mode, "bind-write");
+      } catch (error) {
+        assert.equal((error as { code?: string }).code, "WORKSPACE_REFUSED");
+        assert.equal(mode, "bind-write");
+      } finally {
+        server.close();
+      }
+      assert.equal(reached, 0);
     });
   }
-}
+
+  it("what is no project of its own is refused by name, in every mode that there is", async () => {
+    const home = account.uid === 0 ? homedir() : `/home/${account.name}`;
+    for (const mode of tried)
+      for (const dir of ["/", "/etc", "/proc/self", home, daemon.home, join(daemon.home, "sandboxes")]) {
+        const refused = await box({ workspace: { dir, mode } }).catch((error) => error);
+        assert.equal(refused.code, "WORKSPACE_REFUSED", `${mode} ${dir}: ${refused.message}`);
+        assert.match(refused.message, /^workspace\.[a-z]+: /);
+      }
+  });
+
+  it("a file system mounted inside is named, in every mode that there is", async (t) => {
+    if (process.getuid!() !== 0) return t.skip("only root can mount one");
+    using project = makeProject(account, "mkdir nested");
+    const nested = join(project.dir, "nested");
+    assert.equal(spawnSync("mount", ["-t", "tmpfs", "none", nested]).status, 0);
+    try {
+      for (const mode of tried) {
+        const refused = await box({ workspace: { dir: project.dir, mode } }).catch((error) => error);
+        assert.equal(refused.code, "WORKSPACE_REFUSED", refused.message);
+        assert.match(refused.message, /mounted/);
+      }
+    } finally {
+      spawnSync("umount", [nested]);
+    }
+    assert.ok(statSync(nested).isDirectory());
+  });
+});
