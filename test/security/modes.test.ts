@@ -102,6 +102,8 @@ await conform(({ driver, account, daemon, box }) => {
       rmSync(outside, { recursive: true });
     });
 
+    // What travels brings no sockets.
+    if (!triedModes[driver]) continue;
     it(`a socket of the host in a project as ${mode} is out of reach`, async () => {
       using project = makeProject(account);
       let reached = 0;

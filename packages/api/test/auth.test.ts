@@ -8,8 +8,9 @@ import {
   createGrpcTransport,
   createGrpcWebTransport,
 } from "@connectrpc/connect-node";
-import { sandbox, secrets } from "./fakes.ts";
+import { secrets } from "./fakes.ts";
 import { send } from "./http-client.ts";
+import { sandbox } from "./samples.ts";
 import { startServer } from "./server.ts";
 
 const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` });

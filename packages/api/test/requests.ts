@@ -16,7 +16,7 @@ import {
   SystemService,
   WorkspaceService,
 } from "@caisson/contract";
-import { notText, sandbox } from "./fakes.ts";
+import { notText, sandbox } from "./samples.ts";
 
 const box = { sandboxId: sandbox.id };
 const both = { ...box, processId: "p1" };

@@ -3,9 +3,10 @@ import { request as httpRequest } from "node:http";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { rules } from "@caisson/contract";
-import { sandbox, secrets } from "./fakes.ts";
+import { secrets } from "./fakes.ts";
 import { type Sent, send, sendRaw } from "./http-client.ts";
 import { parseEvents } from "./rest-client.ts";
+import { sandbox } from "./samples.ts";
 import { startServer } from "./server.ts";
 
 const authorized = { authorization: `Bearer ${secrets.all}` };

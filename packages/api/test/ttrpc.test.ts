@@ -25,7 +25,8 @@ import {
   messageType,
   requestPrefix,
 } from "@caisson/contract/ttrpc";
-import { lasting, sandbox } from "./fakes.ts";
+import { lasting } from "./fakes.ts";
+import { sandbox } from "./samples.ts";
 import { startServer } from "./server.ts";
 import { TestClient } from "./ttrpc-client.ts";
 

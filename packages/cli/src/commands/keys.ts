@@ -4,6 +4,9 @@ import { formatAge } from "../text/units.ts";
 const create = defineCommand({
   name: "create",
   summary: "Make a key; its secret is printed this once",
+  details:
+    "Keys of one daemon differ in what they may do, not in what they see: one that may read sees every sandbox. Whoever must\n" +
+    "not see the others' gets a daemon of their own.",
   positionals: [{ name: "NAME", summary: "1 to 64 letters, digits, `.`, `_` or `-`" }],
   options: {
     scope: {
