@@ -63,6 +63,8 @@ export async function startProcess(
     if (remembered.length > 0 && !context.store.flush()) await recorded;
     const started = guest.start(startOf(prepared, proc.record.stream, box, call.traceparent), proc.log);
     if (stdin.length > 0) feedStdin(proc, guest, stdin);
+    // While the guest works, and before its next word is read: an exit that is told has a record to belong to.
+    if (!request.endsSandbox) setImmediate(() => context.store.flush());
     await started;
     const announcement = proc.announced();
     if (announcement.length > 0) void context.commitSurely(announcement, [proc.put()]);
