@@ -2,7 +2,7 @@
 // by another source, and further registries can be named.
 import { join } from "node:path";
 import { downloadsOf } from "./cargo-downloads.ts";
-import { Places, withoutCredentials } from "./place.ts";
+import { isInnerAddress, Places, ruleOfUrl, withoutCredentials } from "./place.ts";
 import type { Preset, PresetSource } from "./preset.ts";
 import { readProjectText, readText } from "./read.ts";
 import { cargoConfig } from "./told.ts";
@@ -61,7 +61,8 @@ async function addIndex(places: Places, { url, from, project }: Index, source: P
   if (!byTool && !places.add(url, from, project)) return;
   // Nobody is asked because a project says so.
   const downloads = project ? undefined : await downloadsOf(url, cargoHomeOf(source));
-  if (downloads) places.add(downloads, `config.json of ${new URL(url).host}`, false, byTool);
+  if (downloads && (ruleOfUrl(downloads) === ruleOfUrl(url) || !isInnerAddress(downloads)))
+    places.add(downloads, `config.json of ${new URL(url).host}`, false, byTool);
   else if (!project) places.notes.push(`${new URL(url).host} did not say where its crates lie`);
 }
 

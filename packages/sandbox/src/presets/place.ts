@@ -1,3 +1,5 @@
+import { canonicalHost } from "../egress/host.ts";
+import { specialOf } from "../egress/special.ts";
 import type { PresetHost, PresetName, ResolvedPreset } from "./preset.ts";
 import type { ToldFile } from "./told.ts";
 
@@ -16,6 +18,12 @@ export function ruleOfUrl(text: string): string | undefined {
   const port = url && ports[url.protocol];
   if (!url || !port || url.hostname === "") return undefined;
   return `${url.hostname.replace(/\.$/, "").toLowerCase()}:${url.port || port}`;
+}
+
+/** Is the host an address, not a name, and not simply the internet? A rule about it would open it. */
+export function isInnerAddress(url: string): boolean {
+  const address = canonicalHost(new URL(url).hostname)?.address;
+  return address !== undefined && specialOf(address) !== undefined;
 }
 
 /** A URL without user and password: what a sandbox may see. */
@@ -43,6 +51,10 @@ export class Places {
     const rule = ruleOfUrl(url);
     if (rule === undefined) {
       this.notes.push(`${from} names no host that can be reached`);
+      return false;
+    }
+    if (project && isInnerAddress(url)) {
+      this.notes.push(`${from} names an address that only the developer's own configuration may name`);
       return false;
     }
     const known = this.#hosts.get(rule);
