@@ -1,14 +1,18 @@
 // What each tier takes, beside what the runtime below it takes by itself: `npm run bench:tiers -- --json`.
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import type { Client } from "@caisson/client";
 import { canStartDockerd, startDockerd, type TestEngine } from "../test/support/dockerd.ts";
 import { type BenchDaemon, startDaemon } from "./support/daemon.ts";
 import { interleave, median } from "./support/measure.ts";
+import { plainRunsc } from "./support/plain-runsc.ts";
 import { progress, Report } from "./support/report.ts";
+import { benchMicrovms } from "./tiers/microvm.ts";
 
+/** The image of the host takes gigabytes and a minute: kept between runs, where the tests keep theirs. */
+const store = process.env.CAISSON_MICROVM_STORE ?? `/var/tmp/caisson-tests-microvm/${process.getuid!()}`;
+/** To measure some tiers alone: `CAISSON_BENCH_TIERS=microvm`. */
+const only = process.env.CAISSON_BENCH_TIERS?.split(",");
+const wanted = (tier: string) => only === undefined || only.includes(tier);
 const rounds = Number(process.env.CAISSON_BENCH_ROUNDS ?? 15);
 const report = new Report();
 
@@ -24,42 +28,6 @@ function succeed(argv: string[], env: Record<string, string> = {}): void {
     encoding: "utf8",
   });
   if (status !== 0) throw new Error(`${argv.join(" ")}: ${stderr}`);
-}
-
-/** `runsc run` of `true` on the host's programs, as its users run it. */
-function plainRunsc(): { argv(): string[]; remove(): void } {
-  const dir = mkdtempSync(join(tmpdir(), "caisson-bench-runsc-"));
-  mkdirSync(join(dir, "root/usr"), { recursive: true });
-  for (const name of ["bin", "lib", "lib64", "sbin"]) symlinkSync(`usr/${name}`, join(dir, "root", name));
-  const config = {
-    ociVersion: "1.0.2",
-    process: { user: { uid: 0, gid: 0 }, args: ["/bin/true"], env: [], cwd: "/" },
-    root: { path: "root", readonly: true },
-    mounts: [
-      { destination: "/proc", type: "proc", source: "proc" },
-      { destination: "/usr", type: "bind", source: "/usr", options: ["ro", "rbind"] },
-    ],
-    linux: { namespaces: ["pid", "network", "ipc", "uts", "mount"].map((type) => ({ type })) },
-  };
-  writeFileSync(join(dir, "config.json"), JSON.stringify(config));
-  let count = 0;
-  const rootless = process.getuid!() === 0 ? [] : ["--rootless"];
-  return {
-    argv: () => [
-      "runsc",
-      ...rootless,
-      "--root",
-      join(dir, "state"),
-      "--platform=ptrace",
-      "--network=none",
-      "--ignore-cgroups",
-      "run",
-      "--bundle",
-      dir,
-      `bench${count++}`,
-    ],
-    remove: () => rmSync(dir, { recursive: true, force: true }),
-  };
 }
 
 async function writeAndExec(client: Client, driver: string): Promise<() => Promise<void>> {
@@ -147,12 +115,14 @@ if (!canStartDockerd()) {
   process.exit(1);
 }
 await using engine = await startDockerd();
-const cold = await startDaemon({ ...engine.env, CAISSON_POOL_MIN: "0", CAISSON_POOL_MAX: "0" });
-const warm = await startDaemon({ ...engine.env });
+const env = { ...engine.env, CAISSON_MICROVM_STORE: store };
+const cold = await startDaemon({ ...env, CAISSON_POOL_MIN: "0", CAISSON_POOL_MAX: "0" });
+const warm = await startDaemon(env);
 try {
   const exec = await benchDocker(cold, engine);
-  await benchGvisor(warm);
-  for (const driver of ["bubblewrap", "docker", "runsc"]) {
+  if (wanted("gvisor")) await benchGvisor(warm);
+  if (wanted("microvm")) await benchMicrovms(cold, warm, report, Math.min(rounds, 9));
+  for (const driver of ["bubblewrap", "docker", "runsc", "qemu"]) {
     const times = await interleave({ both: await writeAndExec(cold.client, driver) }, rounds);
     const value = median(times.both);
     report.add({
