@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
+import { connect as connectSocket } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { type Client, connect } from "@caisson/client";
 import { startDaemon, type TestDaemon } from "../support/daemon.ts";
 import { eventually } from "../support/eventually.ts";
 
-describe("microVMs", { timeout: 300_000 }, () => {
+describe("microVMs", { timeout: 200_000 }, () => {
   let daemon: TestDaemon;
   let client: Client;
 
@@ -57,6 +58,39 @@ describe("microVMs", { timeout: 300_000 }, () => {
     assert.equal(ended.endReason, "guest_died");
     await using next = await client.create({ driver: "qemu" });
     assert.equal((await next.run(["echo", "alive"])).stdout.text, "alive\n");
+  });
+
+  it("end with the words of their kernel when it panics", async () => {
+    const box = await client.create({ driver: "qemu" });
+    await using run = await box.exec(["sleep", "600"]);
+    // Only the host reaches the machine's first process, and only that may do this.
+    const control = connectSocket(join(daemon.home, "sandboxes", box.id, "control.sock"));
+    control.write(`\npanic ${"0".repeat(64)}\n`);
+    assert.notEqual((await run.exit).lost, "");
+    const ended = await eventually(
+      () => box.refresh(),
+      ({ state }) => state === "ended",
+    );
+    assert.equal(ended.endReason, "guest_died");
+    assert.match(ended.endMessage, /kernel panicked: sysrq triggered crash/);
+    control.destroy();
+  });
+
+  it("are many at once, and each answers", async () => {
+    const count = process.env.CAISSON_TEST_FULL ? 20 : 5;
+    const boxes = await Promise.all(Array.from({ length: count }, () => client.create({ driver: "qemu" })));
+    const answers = await Promise.all(boxes.map((box, index) => box.run(["echo", String(index)])));
+    assert.deepEqual(
+      answers.map(({ stdout }) => stdout.text),
+      boxes.map((_, index) => `${index}\n`),
+    );
+    const ids = new Set(
+      (await Promise.all(boxes.map((box) => box.run(["cat", "/etc/machine-id"])))).map(
+        ({ stdout }) => stdout.text,
+      ),
+    );
+    assert.equal(ids.size, count);
+    await Promise.all(boxes.map((box) => box.delete()));
   });
 });
 

@@ -1,7 +1,8 @@
 //! The host's words to the machine, one a line: `open TOKEN SEED NANOSECONDS` makes the data port the guest's link, or
 //! says that somebody will connect to the guest's own socket, where there is one;
 //! `limit TOKEN BYTES` bounds the memory of everything inside; `ping TOKEN` asks whether the guest is there;
-//! `rehearse TOKEN` has everything done once (`rehearsal`).
+//! `rehearse TOKEN` has everything done once (`rehearsal`); `panic TOKEN` makes the kernel panic, to see what the host
+//! makes of it.
 //!
 //! A serial port is one endless stream: bytes of a connection that was cut may still be on their way when the next
 //! begins. So the host first says here that it comes, with a token; the guest lets go of the port; and both sides
@@ -9,6 +10,7 @@
 //! machine may be a copy of another one that has just come to life.
 
 use std::{
+    fs,
     io::{self, IoSlice, Read},
     mem::MaybeUninit,
     os::{
@@ -145,6 +147,7 @@ fn answer(line: &str) -> Option<String> {
     let (token, done) = match word {
         "ping" => (words, Ok(())),
         "rehearse" => (words, rehearse()),
+        "panic" => (words, fs::write("/proc/sysrq-trigger", "c")),
         "limit" => {
             let (token, bytes) = words.split_once(' ')?;
             (token, bytes.parse().map_err(io::Error::other).and_then(bound_memory))
@@ -166,7 +169,7 @@ fn hear(line: &str, control: &OwnedFd, data: &PathBuf) {
             Ok(()) => format!("ok {token}\n"),
             Err(error) => format!("error {token} {error}\n"),
         },
-        Some(("limit" | "rehearse", _)) => {
+        Some(("limit" | "rehearse" | "panic", _)) => {
             let Some(answer) = answer(line) else { return };
             answer
         }

@@ -47,7 +47,7 @@ export function enforcementOf(plan: SandboxPlan, driver: readonly Mechanism[], s
       ...workspaceMechanism(plan.workspace),
       imageMechanism(plan.image),
       networkMechanism(plan.network),
-      toolchainMechanism(plan.toolchains),
+      toolchainMechanism(plan.toolchains, plan.toolchainsLeftOut),
     ],
     limits: toLimits(plan.limits),
   });

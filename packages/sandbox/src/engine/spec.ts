@@ -54,6 +54,8 @@ export interface SandboxPlan {
   syscalls: string[];
   /** What comes in of the developer's toolchains; undefined when they are switched off. */
   toolchains: ToolchainSet | undefined;
+  /** Those of them that this driver cannot show. */
+  toolchainsLeftOut: readonly string[];
   network: NetworkRecord;
   secrets: SandboxSecrets | undefined;
   idleTtlS: number;
@@ -113,6 +115,7 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
     workspace: fitWorkspace(workspace, driver),
     image,
     toolchains: canShow(driver) ? toolchains : undefined,
+    toolchainsLeftOut: canShow(driver) ? [] : leaveOut(toolchains, driver, spec.toolchains === "auto"),
     network,
     secrets,
     caches: cacheKinds(spec.caches, workspace, driver),
@@ -132,6 +135,17 @@ function checkImage(image: ResolvedImage | undefined, driver: Driver): void {
 /** A machine of its own shows nothing of the host. */
 function canShow({ capabilities }: Driver): boolean {
   return capabilities.includes("mounts") || capabilities.includes("binds");
+}
+
+/** Asked for by name they are an error where they cannot be had; else the report tells what is not there. */
+function leaveOut(found: ToolchainSet | undefined, driver: Driver, isAskedFor: boolean): readonly string[] {
+  const names = found?.names ?? [];
+  if (!isAskedFor || names.length === 0) return names;
+  throw new CaissonError(
+    "NOT_ENFORCEABLE",
+    `the ${driver.name} driver shows nothing of the host outside its image: ${names.join(", ")}`,
+    { metadata: { rule: "toolchains" } },
+  );
 }
 
 /** A rule's profile holds for its kind of agent; a request may name the same one, another only if it is approved. */

@@ -42,8 +42,15 @@ export function coveredConfigs(toolchains: ToolchainSet | undefined, workspace: 
 }
 
 /** For the report: which toolchains came in, and how. */
-export function toolchainMechanism(toolchains: ToolchainSet | undefined): Mechanism {
+export function toolchainMechanism(
+  toolchains: ToolchainSet | undefined,
+  leftOut: readonly string[],
+): Mechanism {
   const name = "toolchains";
+  if (leftOut.length > 0) {
+    const detail = `this driver cannot show them: ${leftOut.join(", ")}`;
+    return create(MechanismSchema, { name, state: MechanismState.NOT_ENFORCED, detail });
+  }
   if (!toolchains)
     return create(MechanismSchema, { name, state: MechanismState.OFF, detail: "none are shown" });
   const found = toolchains.names.join(", ");
