@@ -54,8 +54,8 @@ export interface SandboxPlan {
   syscalls: string[];
   /** What comes in of the developer's toolchains; undefined when they are switched off. */
   toolchains: ToolchainSet | undefined;
-  /** Those of them that this driver cannot show. */
-  toolchainsLeftOut: readonly string[];
+  /** Where the driver cannot show them: which there are. */
+  toolchainsLeftOut: readonly string[] | undefined;
   network: NetworkRecord;
   secrets: SandboxSecrets | undefined;
   idleTtlS: number;
@@ -115,7 +115,7 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
     workspace: fitWorkspace(workspace, driver),
     image,
     toolchains: canShow(driver) ? toolchains : undefined,
-    toolchainsLeftOut: canShow(driver) ? [] : leaveOut(toolchains, driver, spec.toolchains === "auto"),
+    toolchainsLeftOut: canShow(driver) ? undefined : leaveOut(toolchains, driver, spec.toolchains === "auto"),
     network,
     secrets,
     caches: cacheKinds(spec.caches, workspace, driver),
@@ -138,9 +138,13 @@ function canShow({ capabilities }: Driver): boolean {
 }
 
 /** Asked for by name they are an error where they cannot be had; else the report tells what is not there. */
-function leaveOut(found: ToolchainSet | undefined, driver: Driver, isAskedFor: boolean): readonly string[] {
-  const names = found?.names ?? [];
-  if (!isAskedFor || names.length === 0) return names;
+function leaveOut(
+  found: ToolchainSet | undefined,
+  driver: Driver,
+  isAskedFor: boolean,
+): readonly string[] | undefined {
+  const names = found?.names;
+  if (!isAskedFor || names === undefined || names.length === 0) return names;
   throw new CaissonError(
     "NOT_ENFORCEABLE",
     `the ${driver.name} driver shows nothing of the host outside its image: ${names.join(", ")}`,

@@ -44,11 +44,11 @@ export function coveredConfigs(toolchains: ToolchainSet | undefined, workspace: 
 /** For the report: which toolchains came in, and how. */
 export function toolchainMechanism(
   toolchains: ToolchainSet | undefined,
-  leftOut: readonly string[],
+  leftOut: readonly string[] | undefined,
 ): Mechanism {
   const name = "toolchains";
-  if (leftOut.length > 0) {
-    const detail = `this driver cannot show them: ${leftOut.join(", ")}`;
+  if (leftOut) {
+    const detail = `this driver cannot show them: ${leftOut.join(", ") || "the PATH uses none"}`;
     return create(MechanismSchema, { name, state: MechanismState.NOT_ENFORCED, detail });
   }
   if (!toolchains)
