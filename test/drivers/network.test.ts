@@ -56,13 +56,15 @@ await conform(({ box: make, client, driver, account }) => {
   it("puts secrets in outside, under the authority of the sandbox alone", async () => {
     const value = `canary-${driver}-${account.name}`;
     const target = `secret.test:${outside.secretPort}`;
-    await client.secrets.set("TIER_TOKEN", { hosts: [target], value });
+    // Other drivers are tried at the same time.
+    const name = `TOKEN_FOR_${driver.toUpperCase()}`;
+    await client.secrets.set(name, { hosts: [target], value });
     const network = { allow: [target, `127.0.0.1:${outside.secretPort}`] };
-    await using box = await make({ network, secrets: ["TIER_TOKEN"] });
-    const script = `curl -sS -o /dev/null -w '%{http_code}' https://${target}/ -H "Authorization: Bearer $TIER_TOKEN"; env`;
+    await using box = await make({ network, secrets: [name] });
+    const script = `curl -sS -o /dev/null -w '%{http_code}' https://${target}/ -H "Authorization: Bearer $${name}"; env`;
     const { stdout, stderr } = await box.run(["sh", "-c", script]);
     assert.match(stdout.text, /^200/, stderr.text);
-    assert.equal(outside.heard.at(-1)!.headers.authorization, `Bearer ${value}`);
+    assert.ok(outside.heard.some(({ headers }) => headers.authorization === `Bearer ${value}`));
     assert.ok(!stdout.text.includes(value));
   });
 
