@@ -39,7 +39,8 @@ async function writeAndExec(client: Client, driver: string): Promise<() => Promi
   };
 }
 
-async function benchDocker(cold: BenchDaemon, engine: TestEngine): Promise<number> {
+/** Resolves with what runs `docker exec` once. */
+async function benchDocker(cold: BenchDaemon, engine: TestEngine): Promise<() => Promise<void>> {
   const image = "caisson-bench";
   const archive = `tar -C / -c bin lib lib64 usr/bin/true usr/bin/sleep usr/lib/x86_64-linux-gnu/libc.so.6 usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2 usr/lib64 | docker import - ${image}`;
   succeed(["sh", "-c", archive], engine.env);
@@ -81,7 +82,7 @@ async function benchDocker(cold: BenchDaemon, engine: TestEngine): Promise<numbe
     ratio: warm / exec,
     target: 0.1,
   });
-  return exec;
+  return () => plain("exec", "bench", "/bin/true");
 }
 
 async function benchGvisor(warm: BenchDaemon): Promise<void> {
@@ -123,14 +124,14 @@ try {
   if (wanted("gvisor")) await benchGvisor(warm);
   if (wanted("microvm")) await benchMicrovms(cold, warm, report, Math.min(rounds, 9));
   for (const driver of ["bubblewrap", "docker", "runsc", "qemu"]) {
-    const times = await interleave({ both: await writeAndExec(cold.client, driver) }, rounds);
+    const times = await interleave({ both: await writeAndExec(cold.client, driver), exec }, rounds);
     const value = median(times.both);
     report.add({
       what: `${driver}: write a file and exec`,
       value,
       unit: "ms",
       versus: "docker exec",
-      ratio: value / exec,
+      ratio: value / median(times.exec),
       want: "<=",
       target: 0.5,
     });

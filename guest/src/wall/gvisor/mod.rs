@@ -6,6 +6,8 @@ mod door;
 mod identity;
 mod world;
 
+use std::{io, os::fd::OwnedFd, path::Path, sync::OnceLock};
+
 use rustix::process::{WaitOptions, getpid, set_child_subreaper, waitpid};
 
 use super::{
@@ -23,7 +25,16 @@ use crate::{
     sys::worker::{Forked, exit_now, fork},
 };
 
-pub use door::make_door;
+/// The door, and ahead of the seal, while nobody waits, what is the same for all sandboxes. What fails here is tried
+/// again at the seal, and fails then.
+pub fn make_door(path: &Path) -> io::Result<OwnedFd> {
+    let door = door::make_door(path)?;
+    let _ = world::remove_needless();
+    HAS_SUBREAPERS.get_or_init(has_subreapers);
+    Ok(door)
+}
+
+static HAS_SUBREAPERS: OnceLock<bool> = OnceLock::new();
 
 /// Bounds and furnishes what the sandbox was born with. May be repeated.
 pub fn prepare(seal: &Seal, report: &mut Report) -> Result<Prepared, SealError> {
@@ -38,7 +49,7 @@ pub fn seal(plan: &Plan<'_>, keep: &[i32], report: &mut Report) -> Result<(), Se
     keep.extend(oom::prepare());
     descriptors::close(&keep, &plan.seal.workdir)?;
     report.lacks("userns_limit", "gVisor", "gVisor has no such bound; new namespaces are refused by the filter alone");
-    match has_subreapers() {
+    match HAS_SUBREAPERS.get_or_init(has_subreapers) {
         true => report.holds("commands.tree", "subreaper", ""),
         false => report.lacks("commands.tree", "gVisor", "a double fork leaves its command's tree, not the sandbox"),
     }

@@ -42,6 +42,11 @@ pub fn furnish(seal: &Seal, report: &mut Report) -> Result<(), SealError> {
     etc::write(seal, &ground)?;
     let folder = ground.directory(FOLDER).during(Step::Mounts, FOLDER)?;
     ground.link(&folder, "guest", GUEST).during(Step::Mounts, FOLDER)?;
+    remove_needless()
+}
+
+/// Once they are gone this costs a look at each.
+pub fn remove_needless() -> Result<(), SealError> {
     for path in NEEDLESS {
         let removed = match fs::symlink_metadata(path) {
             Ok(found) if found.is_dir() => fs::remove_dir_all(path),
