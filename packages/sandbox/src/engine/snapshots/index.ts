@@ -60,7 +60,7 @@ export function engineSnapshots(context: EngineContext, engine: Pick<Engine, "cr
     async fork(sandboxId, count, call) {
       const box = await readyBox(context, sandboxId);
       const memory = box.launched?.saveMachine !== undefined;
-      const options = { memory, template: "", labels: {} };
+      const options = { memory, template: "", labels: {}, fleeting: true };
       const { record, isNew } = await takeSnapshot(context, box, options, call.actor);
       try {
         const made: Awaited<ReturnType<Engine["create"]>>[] = [];

@@ -21,6 +21,8 @@ export interface TakeOptions {
   memory: boolean;
   template: string;
   labels: Record<string, string>;
+  /** Made for copies and gone right after: named by chance, since reading it all for a name would take long. */
+  fleeting?: boolean;
 }
 
 type KeptCommands = Pick<SnapshotRecord, "processes" | "outputs">;
@@ -50,7 +52,9 @@ export async function takeSnapshot(
     const { processes, outputs } = kept;
     const sandbox = withoutVariables(box.record);
     const { spec, driver, image, workspace } = sandbox;
-    const { hash, size } = await hashFiles(dir, JSON.stringify([spec, driver, image, workspace, processes]));
+    const { hash, size } = options.fleeting
+      ? { hash: randomUUID().replaceAll("-", ""), size: 0 }
+      : await hashFiles(dir, JSON.stringify([spec, driver, image, workspace, processes]));
     const { memory, template, labels } = options;
     const createdAt = Date.now();
     const record = {
