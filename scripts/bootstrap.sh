@@ -9,7 +9,8 @@ mkdir -p .caisson/bin
 
 say() { printf 'caisson: %s\n' "$*" >&2; }
 fail() { say "$1"; shift; for line in "$@"; do printf '         %s\n' "$line" >&2; done; exit 1; }
-have() { command -v "$1" >/dev/null 2>&1; }
+# Also where only root's PATH leads.
+have() { command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ]; }
 
 # install PROGRAM PACKAGES… — through apt where root allows it, else the command to type.
 install() {
@@ -25,6 +26,18 @@ install() {
   else
     fail "$program is missing" "install it with your system's package manager ($*)"
   fi
+}
+
+# need PROGRAM PACKAGES… — the same, but goes on without it where it may not install; `tell_missing` then says everything at once.
+missing=
+need() {
+  if have "$1"; then return 0; fi
+  if [ "$(id -u)" = 0 ]; then install "$@"; return; fi
+  shift
+  missing="$missing $*"
+}
+tell_missing() {
+  [ -z "$missing" ] || fail "the tests use programs that are missing here" "run: sudo apt-get install$missing"
 }
 
 case "$(uname -s)-$(uname -m)" in
@@ -66,6 +79,11 @@ if [ "$(cat .caisson/guest 2>/dev/null)" != "$sources" ] || [ ! -x .caisson/bin/
   if [ -x "$prebuilt" ] && [ ! -d guest/target ] && ! have cargo; then
     cp "$prebuilt" .caisson/bin/caisson-guest.new
   else
+    if ! have cargo && [ "$(id -u)" != 0 ]; then
+      fail "there is no Rust to build the guest with" "run: sudo apt-get install cargo-web rustc-web" \
+        "or, without root, have Rust for yourself: https://rustup.rs" \
+        "or take a guest that \`npm run release\` has made elsewhere: npm install --no-save caisson-guest-$platform-VERSION.tgz"
+    fi
     have cargo || install cargo cargo-web rustc-web
     say "building the guest (once) …"
     target=$(guest_target)
@@ -82,37 +100,45 @@ fi
 have bwrap || install bwrap bubblewrap
 
 if [ "${1:-}" = --tests ]; then
-  install gcc gcc libc6-dev
-  install go golang-go
-  install javac default-jdk-headless
-  install python3 python3
-  install strace strace
-  install git git
-  install curl curl
-  install wget wget
-  install openssl openssl
-  install strings binutils
-  install npm npm
-  install pip3 python3-pip
-  install mvn maven
-  install jq jq
-  install perl perl
-  install script bsdutils
-  install zsh zsh
-  install fish fish
-  install chromium chromium
-  install dockerd docker.io
-  install runsc runsc
+  need cargo cargo-web rustc-web
+  need gcc gcc libc6-dev
+  need go golang-go
+  need javac default-jdk-headless
+  need python3 python3
+  need strace strace
+  need git git
+  need curl curl
+  need wget wget
+  need openssl openssl
+  need strings binutils
+  need npm npm
+  need pip3 python3-pip
+  need mvn maven
+  need jq jq
+  need perl perl
+  need script bsdutils
+  need zsh zsh
+  need fish fish
+  need chromium chromium
+  need dockerd docker.io
+  need runsc runsc
   if [ "$(uname -m)" = x86_64 ]; then
-    install qemu-system-x86_64 qemu-system-x86
-    install mkfs.erofs erofs-utils
+    need qemu-system-x86_64 qemu-system-x86
+    need mkfs.erofs erofs-utils
     # A kernel for microVMs brings no program.
-    ls /boot/vmlinuz-*cloud* >/dev/null 2>&1 || apt-get install -y -qq linux-image-cloud-amd64 >.caisson/apt.log 2>&1 ||
-      fail "linux-image-cloud-amd64 could not be installed; its words are in .caisson/apt.log"
+    if ! ls /boot/vmlinuz-*cloud* >/dev/null 2>&1; then
+      if [ "$(id -u)" != 0 ]; then
+        missing="$missing linux-image-cloud-amd64"
+      else
+        apt-get install -y -qq linux-image-cloud-amd64 >.caisson/apt.log 2>&1 ||
+          fail "linux-image-cloud-amd64 could not be installed; its words are in .caisson/apt.log"
+      fi
+    fi
   fi
-  install busybox busybox-static
-  install podman podman
-  install newuidmap uidmap
-  install rsync rsync
+  need busybox busybox-static
+  need podman podman
+  need newuidmap uidmap
+  need rsync rsync
+  tell_missing
 fi
 touch .caisson/stamp
