@@ -4,11 +4,12 @@ import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { describe, test } from "node:test";
+import { after, afterEach, before, describe, test } from "node:test";
 import { connect } from "@caisson/client";
 import { accounts, startDaemon, temporaryDirectory } from "../support/daemon.ts";
+import { forgetImages } from "../support/images.ts";
 import { busyboxLayer, tarOf, writeLayout } from "../support/oci-image.ts";
-import { makeProject, subject } from "./workspace/project.ts";
+import { makeProject, type Subject, subject } from "./workspace/project.ts";
 
 const config = {
   Env: ["PATH=/bin", "FROM_IMAGE=yes", "HOME=/root"],
@@ -19,8 +20,14 @@ const config = {
 
 for (const account of accounts()) {
   describe(`images as ${account.name}`, { timeout: 240_000 }, () => {
+    let it: Subject;
+    before(async () => {
+      it = await subject(account);
+    });
+    afterEach(() => forgetImages(it));
+    after(() => it[Symbol.asyncDispose]());
+
     test("a layout, an archive and a compressed archive give the same image once", async () => {
-      await using it = await subject(account);
       const dir = temporaryDirectory(account);
       writeLayout(join(dir, "layout"), {
         name: "tiny:1",
@@ -51,7 +58,6 @@ for (const account of accounts()) {
     });
 
     test("a sandbox has the image's files read-only, its variables and its directory, and its own user", async () => {
-      await using it = await subject(account);
       await importTiny(it, account);
       const run = (script: string, spec = {}) =>
         it.client.run(["sh", "-c", script], { spec: { image: "tiny:1", ...spec } });
@@ -71,7 +77,6 @@ for (const account of accounts()) {
     });
 
     test("what a sandbox wrote outside the project is gone with it", async () => {
-      await using it = await subject(account);
       await importTiny(it, account);
       await it.client.run(["sh", "-c", "echo secret > /tmp/left"], { spec: { image: "tiny:1" } });
       const next = await it.client.run(["sh", "-c", "cat /tmp/left"], { spec: { image: "tiny:1" } });
@@ -83,7 +88,6 @@ for (const account of accounts()) {
     });
 
     test("a project lies at its own path, also where the image has directories on the way", async () => {
-      await using it = await subject(account);
       const layer = tarOf([
         { name: "tmp/hidden", content: "" },
         { name: "srv/x", content: "image" },
@@ -100,7 +104,6 @@ for (const account of accounts()) {
     });
 
     test("a directory is an image too, and sockets in it are out of reach", async () => {
-      await using it = await subject(account);
       const dir = temporaryDirectory(account);
       const unpacked = spawnSync("tar", ["-xf", "-", "-C", dir, "--exclude=dev"], { input: busyboxLayer() });
       assert.equal(unpacked.status, 0, String(unpacked.stderr));
@@ -129,7 +132,6 @@ for (const account of accounts()) {
     });
 
     test("what cannot be an image is refused", async () => {
-      await using it = await subject(account);
       for (const [image, code] of [
         ["nothing:1", "IMAGE_NOT_FOUND"],
         ["/nonexistent", "IMAGE_NOT_FOUND"],
@@ -143,7 +145,6 @@ for (const account of accounts()) {
     });
 
     test("images share layers; removing one frees what no other and no sandbox uses", async () => {
-      await using it = await subject(account);
       await importTiny(it, account);
       await importTiny(it, account, [tarOf([{ name: "more", content: "x".repeat(5000) }])], "tiny:2");
       const [one, two] = await it.client.images.list();
@@ -167,7 +168,6 @@ for (const account of accounts()) {
     });
 
     test("an import that a crash interrupted leaves nothing that stays", async () => {
-      await using it = await subject(account);
       await importTiny(it, account);
       mkdirSync(join(it.daemon.home, "images/unfinished/part-old/deep"), { recursive: true });
       writeFileSync(join(it.daemon.home, "images/unfinished/part-old/deep/file"), "x".repeat(1000));

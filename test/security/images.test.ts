@@ -3,9 +3,10 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, test } from "node:test";
-import { subject } from "../e2e/workspace/project.ts";
+import { after, afterEach, before, describe, test } from "node:test";
+import { type Subject, subject } from "../e2e/workspace/project.ts";
 import { accounts, temporaryDirectory } from "../support/daemon.ts";
+import { forgetImages } from "../support/images.ts";
 import { busyboxLayer, type Member, sha256, tarOf, writeLayout } from "../support/oci-image.ts";
 
 const outside = `/tmp/caisson-image-outside-${process.pid}`;
@@ -31,8 +32,14 @@ const hostile: Record<string, Member[]> = {
 
 for (const account of accounts()) {
   describe(`hostile images as ${account.name}`, { timeout: 240_000 }, () => {
+    let it: Subject;
+    before(async () => {
+      it = await subject(account);
+    });
+    afterEach(() => forgetImages(it));
+    after(() => it[Symbol.asyncDispose]());
+
     test("layers that reach outside are refused whole", async () => {
-      await using it = await subject(account);
       for (const [what, members] of Object.entries(hostile)) {
         const dir = temporaryDirectory(account);
         writeLayout(dir, { name: "bad:1", layers: [busyboxLayer(), tarOf(members)] });
@@ -46,7 +53,6 @@ for (const account of accounts()) {
     });
 
     test("what is not what its digest says is refused", async () => {
-      await using it = await subject(account);
       const cases: [string, (dir: string) => void][] = [
         [
           "a layer's content",
@@ -96,7 +102,6 @@ for (const account of accounts()) {
     });
 
     test("devices are left out, set-id bits dropped, and links lead nowhere but into the sandbox", async () => {
-      await using it = await subject(account);
       const dir = temporaryDirectory(account);
       const more = tarOf([
         { kind: "3", name: "disk", mode: 0o666 },
@@ -124,7 +129,6 @@ for (const account of accounts()) {
     });
 
     test("an image cannot be changed from inside, nor its files by way of hard links", async () => {
-      await using it = await subject(account);
       const dir = temporaryDirectory(account);
       writeLayout(dir, { name: "tiny:1", layers: [busyboxLayer()], config: { Env: ["PATH=/bin"] } });
       spawnSync("chmod", ["-R", "a+rX", dir]);
