@@ -1,11 +1,12 @@
 import { hash, randomUUID } from "node:crypto";
-import { mkdir, readdir, rename, rm, stat } from "node:fs/promises";
+import { mkdir, rm, stat } from "node:fs/promises";
 import { cpus, release } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CaissonError } from "@caisson/contract/errors";
 import { describeEnd } from "../microvm/end.ts";
 import { makeHostImage, type Progress } from "../microvm/host-image.ts";
 import { makeInitrd } from "../microvm/initrd.ts";
+import { buildingPlace, keepTemplate } from "../microvm/keep-template.ts";
 import { makeVmlinux } from "../microvm/vmlinux.ts";
 import type { MachineShape } from "./argv.ts";
 import type { BootContext } from "./boots.ts";
@@ -47,7 +48,6 @@ export async function makeTemplate(context: TemplateContext): Promise<Template> 
   const template = { ...parts, shape, memory: `${directory}/memory`, state: `${directory}/state` };
   if (await stat(template.state).catch(() => undefined)) return template;
   await boot(context, template, directory);
-  await removeOthers(`${store}/firecracker`, directory);
   return template;
 }
 
@@ -65,7 +65,7 @@ async function keyOf(parts: object, shape: MachineShape, { programs, kernel }: G
 
 async function boot(context: TemplateContext, template: Template, directory: string): Promise<void> {
   context.progress("booting a microVM once (hardware virtualisation)");
-  const building = `${directory}.${process.pid}`;
+  const building = buildingPlace(directory);
   await rm(building, { recursive: true, force: true });
   await mkdir(building, { recursive: true, mode: 0o700 });
   const uid = await context.takeUid();
@@ -95,8 +95,7 @@ async function boot(context: TemplateContext, template: Template, directory: str
     context.releaseUid(uid);
   }
   await rm(`${building}/jail`, { recursive: true, force: true });
-  await rm(directory, { recursive: true, force: true });
-  await rename(building, directory);
+  await keepTemplate(directory);
 }
 
 /** Until the guest listens there is nobody behind the socket. */
@@ -113,12 +112,4 @@ async function ready(door: { socket: string; uid: number }): Promise<void> {
   }
   // Everything that its first steps left to do in the background is done when it is copied.
   await sleep(300);
-}
-
-/** Templates of an older host or build; machines that were copied from one have its memory open. */
-async function removeOthers(templates: string, directory: string): Promise<void> {
-  for (const name of await readdir(templates)) {
-    const other = `${templates}/${name}`;
-    if (other !== directory) await rm(other, { recursive: true, force: true });
-  }
 }

@@ -1,11 +1,12 @@
 import { hash, randomUUID } from "node:crypto";
-import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { mkdir, open, rm, stat } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CaissonError } from "@caisson/contract/errors";
 import type { Keeper } from "../../keeper/index.ts";
 import { describeEnd } from "../microvm/end.ts";
 import { makeHostImage, type Progress } from "../microvm/host-image.ts";
 import { makeInitrd } from "../microvm/initrd.ts";
+import { buildingPlace, keepTemplate } from "../microvm/keep-template.ts";
 import { type MachineShape, machineArgv } from "./argv.ts";
 import { hasHardware } from "./hardware.ts";
 import { Monitor } from "./monitor.ts";
@@ -54,7 +55,6 @@ export async function makeTemplate(context: TemplateContext): Promise<Template> 
   const template = { ...parts, shape, memory: `${directory}/memory`, state: `${directory}/state` };
   if (await stat(template.state).catch(() => undefined)) return template;
   await boot(context, template, directory);
-  await removeOthers(`${store}/templates`, directory);
   return template;
 }
 
@@ -78,7 +78,7 @@ async function keyOf(
 async function boot(context: TemplateContext, template: Template, directory: string): Promise<void> {
   const { accel, memoryBytes } = template.shape;
   context.progress(`booting a microVM once (${accel === "kvm" ? "hardware virtualisation" : "emulation"})`);
-  const building = `${directory}.${process.pid}`;
+  const building = buildingPlace(directory);
   await rm(building, { recursive: true, force: true });
   await mkdir(building, { recursive: true, mode: 0o700 });
   await using memory = await open(`${building}/memory`, "w", 0o600);
@@ -118,8 +118,7 @@ async function boot(context: TemplateContext, template: Template, directory: str
   } finally {
     if (uid !== undefined) context.releaseUid(uid);
   }
-  await rm(directory, { recursive: true, force: true });
-  await rename(building, directory);
+  await keepTemplate(directory);
 }
 
 /** The port can be connected to before there is anybody behind it: what is said then waits there. */
@@ -128,12 +127,4 @@ async function ready(control: string, withinMs: number): Promise<void> {
   await rehearse(control, withinMs);
   // Everything that its first steps left to do in the background is done when it is copied.
   await sleep(300);
-}
-
-/** Templates of an older host or build; machines that were copied from one do not need it any more. */
-async function removeOthers(templates: string, directory: string): Promise<void> {
-  for (const name of await readdir(templates)) {
-    const other = `${templates}/${name}`;
-    if (other !== directory) await rm(other, { recursive: true, force: true });
-  }
 }

@@ -1,0 +1,25 @@
+import assert from "node:assert/strict";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { buildingPlace, keepTemplate } from "./keep-template.ts";
+
+test("a template that is whole takes its place; old ones go, those that others are making stay", async (t) => {
+  const templates = mkdtempSync(join(tmpdir(), "caisson-templates-"));
+  t.after(() => rmSync(templates, { recursive: true }));
+  const directory = join(templates, "new");
+  const [living, dead] = [`other.${process.ppid}`, "other.4194305"];
+  for (const name of ["old", living, dead]) mkdirSync(join(templates, name));
+  const make = (content: string) => {
+    mkdirSync(buildingPlace(directory));
+    writeFileSync(join(buildingPlace(directory), content), "");
+  };
+  make("first");
+  await keepTemplate(directory);
+  assert.deepEqual(readdirSync(templates).sort(), ["new", living].sort());
+  make("second");
+  await keepTemplate(directory);
+  assert.deepEqual(readdirSync(directory), ["first"], "who was quicker is right");
+  assert.deepEqual(readdirSync(templates).sort(), ["new", living].sort());
+});
