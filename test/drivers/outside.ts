@@ -30,6 +30,8 @@ export async function openOutside() {
   const host = await startHost("secret.test");
   const dir = mkdtempSync("/tmp/caisson-outside-");
   chmodSync(dir, 0o755);
+  // Also where the suite does not get as far as to close it.
+  process.on("exit", () => rmSync(dir, { recursive: true, force: true }));
   const ca = join(dir, "ca.pem");
   writeFileSync(ca, host.certificate);
   return {
@@ -45,7 +47,6 @@ export async function openOutside() {
       for (const server of [web, well]) server?.close();
       host[Symbol.dispose]();
       names.close();
-      rmSync(dir, { recursive: true });
     },
   };
 }
