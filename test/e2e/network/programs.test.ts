@@ -80,6 +80,8 @@ for (const account of accounts()) {
       CURL_CA_BUNDLE: ca,
       GIT_SSL_CAINFO: ca,
       NODE_EXTRA_CA_CERTS: ca,
+      // The machine's own configuration of npm may name a bundle.
+      npm_config_cafile: ca,
       SSL_CERT_FILE: ca,
       PIP_CERT: ca,
       CARGO_HTTP_CAINFO: ca,
