@@ -76,6 +76,8 @@ export function trustEnv(directory: string): Record<string, string> {
     CURL_CA_BUNDLE: file,
     GIT_SSL_CAINFO: file,
     NODE_EXTRA_CA_CERTS: file,
+    // A bundle in npm's own configuration would count instead.
+    npm_config_cafile: file,
     DENO_CERT: file,
     REQUESTS_CA_BUNDLE: file,
     PIP_CERT: file,
