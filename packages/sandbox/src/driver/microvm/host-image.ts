@@ -1,10 +1,11 @@
 import { execFile, spawn } from "node:child_process";
 import { hash } from "node:crypto";
-import { chmod, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { chmod, mkdir, open, readdir, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
 import { CaissonError } from "@caisson/contract/errors";
 import { type HostEntry, readHostRoot } from "../bubblewrap/host-root.ts";
+import { putInPlace } from "./put-in-place.ts";
 
 export interface ImageTools {
   bwrap: string;
@@ -51,7 +52,7 @@ export async function makeHostImage(
     await build(tools, entries, building, progress);
     // A machine's process is somebody else, whatever the daemon's mask.
     await chmod(building, 0o644);
-    await rename(building, path);
+    await putInPlace(building, path);
   } finally {
     await rm(building, { force: true });
   }

@@ -1,9 +1,10 @@
 import { hash } from "node:crypto";
-import { chmod, mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, stat, writeFile } from "node:fs/promises";
 import { CaissonError } from "@caisson/contract/errors";
 import { cpioArchive, cpioDirectory, cpioFile } from "./cpio.ts";
 import type { GuestKernel } from "./kernel.ts";
 import { modulesInOrder } from "./modules.ts";
+import { putInPlace } from "./put-in-place.ts";
 
 /** What the guest's kernel needs before it has a root; those that it was built with are left out. */
 const wantedModules = [
@@ -48,6 +49,6 @@ export async function makeInitrd(kernel: GuestKernel, guest: string, directory: 
   await writeFile(`${path}.${process.pid}`, archive);
   // A machine's process is somebody else, whatever the daemon's mask.
   await chmod(`${path}.${process.pid}`, 0o644);
-  await rename(`${path}.${process.pid}`, path);
+  await putInPlace(`${path}.${process.pid}`, path);
   return path;
 }

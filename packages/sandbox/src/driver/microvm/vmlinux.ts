@@ -1,8 +1,9 @@
 import { hash } from "node:crypto";
-import { chmod, mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, stat, writeFile } from "node:fs/promises";
 import { gunzipSync, zstdDecompressSync } from "node:zlib";
 import { CaissonError } from "@caisson/contract/errors";
 import { unpackLegacyLz4 } from "./lz4.ts";
+import { putInPlace } from "./put-in-place.ts";
 
 /** No kernel is larger; what says so is not one. */
 const maxKernelBytes = 512 * 1024 * 1024;
@@ -18,7 +19,7 @@ export async function makeVmlinux(image: string, directory: string): Promise<str
   await mkdir(directory, { recursive: true, mode: 0o700 });
   await writeFile(`${path}.${process.pid}`, unpackKernel(await readFile(image)));
   await chmod(`${path}.${process.pid}`, 0o444);
-  await rename(`${path}.${process.pid}`, path);
+  await putInPlace(`${path}.${process.pid}`, path);
   return path;
 }
 
