@@ -320,7 +320,7 @@ export class FakeDaemon {
           {
             name: "npm",
             hosts: [
-              { rule: "registry.npmjs.org:443", from: "default" },
+              { rule: "registry.example.com:443", from: "default" },
               { rule: "mirror.test:443", from: `${projectDir}/.npmrc`, project: true },
             ],
             notes: ["something could not be understood"],
