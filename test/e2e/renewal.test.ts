@@ -108,8 +108,10 @@ describe("an old daemon", { timeout: 180_000 }, () => {
     const whole = readText(edited);
     writeFileSync(edited, `${whole}\nconst = ;\n`);
     assert.equal((await caisson.run(["run", "--no-workspace", "--", "echo", "served"])).out, "served\n");
-    const status = await caisson.run(["daemon", "status"]);
-    assert.match(`${status.out}${status.err}`, /no daemon can be made of those: .*Error/);
+    await eventually(
+      () => caisson.run(["daemon", "status"]),
+      ({ out, err }) => /no daemon can be made of those: .*Error/.test(`${out}${err}`),
+    );
     assert.equal((await caisson.json(["daemon", "status"])).pid, pid);
     assert.match(readText(log), /no daemon can be made of them/);
     writeFileSync(edited, `${whole}\n// Edited.\n`);

@@ -219,6 +219,7 @@ impl Host {
                 Ok(0) => return false,
                 Ok(count) => self.decoder.filled(count),
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return false,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => panic!("nothing came: {error}"),
             }
         }
