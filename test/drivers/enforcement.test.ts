@@ -58,7 +58,7 @@ await conform(({ box: make, client, driver, account, daemon, engine, gaps, hasOw
       await using box = await make();
       return there.includes(box.id) && !known.some(({ id }) => id === box.id);
     };
-    await eventually(wasWarm, (warm) => warm);
+    await eventually(wasWarm, (warm) => warm, { within: 90_000 });
   });
 
   it("names tier, driver and profile, and every mechanism with its means", async () => {

@@ -67,6 +67,19 @@ test("gives a spare one only when nobody waits, and takes back what is not used"
   await h.until(() => h.pool.waiting === 2);
 });
 
+test("makes room for a kind of which none waits, and leaves the others one each", async () => {
+  await using h = new Harness({ min: 2, max: 4 });
+  const kinds = [h.kind, ...["b", "c"].map((image) => ({ driver: "fake", image }))];
+  for (const kind of kinds) await h.pool.take(kind);
+  await h.until(() => h.pool.waiting === 4);
+  for (const kind of kinds) {
+    await h.pool.take(kind);
+    await h.until(() => h.pool.waiting === 4);
+    assert.equal((await h.pool.spare(kind))?.warm, true, kind.image);
+    await h.until(() => h.pool.waiting === 4);
+  }
+});
+
 test("with a size of zero every launch is cold and nothing waits", async () => {
   await using h = new Harness({ max: 0 });
   h.pool.prewarm(h.kind);

@@ -173,6 +173,7 @@ export class Pool {
       await this.#gate.quiet(this.#options.quietMs, this.#options.refillAtMostMs);
       const shelf = this.#neediest();
       if (!shelf || this.#closed) return;
+      if (this.waiting >= this.#bounds.max) this.#discardAll([this.#donorFor(shelf)!.take()!]);
       try {
         await this.#stock(shelf);
         this.#failures = 0;
@@ -212,13 +213,22 @@ export class Pool {
     }, delay).unref();
   }
 
-  /** The kind that misses most, if there is room for one more. */
+  /** The kind that misses most, if there is room for one more or room can be made. */
   #neediest(): Shelf | undefined {
     const now = performance.now();
-    if (this.#closed || this.waiting >= this.#bounds.max) return undefined;
+    if (this.#closed) return undefined;
     const missing = (shelf: Shelf) => this.#target(shelf, now) - shelf.size;
     const neediest = this.#shelves.toSorted((a, b) => missing(b) - missing(a))[0];
-    return neediest && missing(neediest) > 0 ? neediest : undefined;
+    if (!neediest || missing(neediest) <= 0) return undefined;
+    return this.waiting < this.#bounds.max || this.#donorFor(neediest) ? neediest : undefined;
+  }
+
+  /** A kind of which none waits gets the place of one that was asked for longer ago and has more than one. */
+  #donorFor(needy: Shelf): Shelf | undefined {
+    if (needy.size > 0) return undefined;
+    return this.#shelves
+      .filter((shelf) => shelf.size > 1 && shelf.demand.lastTake < needy.demand.lastTake)
+      .sort((a, b) => a.demand.lastTake - b.demand.lastTake)[0];
   }
 
   #target(shelf: Shelf, now: number): number {
