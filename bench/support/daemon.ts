@@ -37,7 +37,8 @@ export async function startDaemon(env: Record<string, string> = {}, kept?: strin
     ...env,
   };
   const began = performance.now();
-  const child = spawn(process.execPath, [join(root, "packages/daemon/src/main.ts")], {
+  const argv = ["--max-semi-space-size=8", join(root, "packages/daemon/src/main.ts")];
+  const child = spawn(process.execPath, argv, {
     env: all,
     stdio: ["ignore", "ignore", "inherit"],
   });

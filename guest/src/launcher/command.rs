@@ -18,12 +18,13 @@ pub fn daemon_command() -> Result<Command, Trouble> {
         command.args(words);
         return Ok(command);
     }
-    node_with("packages/daemon/src/main.ts")
+    // Thousands of streams fill more of young memory than they keep: collected sooner, the daemon stays small.
+    node_with(&["--max-semi-space-size=8"], "packages/daemon/src/main.ts")
 }
 
 /// Replaces this process by the CLI in a Node of its own. Returns only if that fails.
 pub fn run_cli_here(args: &[OsString]) -> Result<u8, Trouble> {
-    let mut command = node_with("packages/cli/src/main.ts")?;
+    let mut command = node_with(&[], "packages/cli/src/main.ts")?;
     let error = command.args(args).exec();
     Err(Trouble::new(
         format!("cannot start {}: {error}", command.get_program().to_string_lossy()),
@@ -32,7 +33,7 @@ pub fn run_cli_here(args: &[OsString]) -> Result<u8, Trouble> {
 }
 
 /// Node on one of the installation's entry points.
-fn node_with(entry: &str) -> Result<Command, Trouble> {
+fn node_with(flags: &[&str], entry: &str) -> Result<Command, Trouble> {
     let root = root()?;
     let node = env::var_os("CAISSON_NODE")
         .filter(|node| !node.is_empty())
@@ -49,7 +50,7 @@ fn node_with(entry: &str) -> Result<Command, Trouble> {
         }
     }
     let mut command = Command::new(node);
-    command.arg("--disable-warning=ExperimentalWarning").arg(entry);
+    command.arg("--disable-warning=ExperimentalWarning").args(flags).arg(entry);
     Ok(command)
 }
 
