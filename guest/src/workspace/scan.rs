@@ -43,6 +43,12 @@ pub struct Since {
     except: HashSet<Vec<u8>>,
 }
 
+/// The same file, as far as its signature tells.
+fn is_alike(old: &Stat, new: &Stat) -> bool {
+    let signature = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec, layer::permissions(stat));
+    layer::file_type(new) == Type::Regular && layer::file_type(old) == Type::Regular && signature(old) == signature(new)
+}
+
 impl Since {
     pub fn new(attached_at_ns: i64, rebased: Option<&Rebased>) -> Self {
         let rebased_at_ns = rebased.map_or(attached_at_ns, |rebased| rebased.at_ns);
@@ -133,9 +139,13 @@ impl Scan {
         path: &[u8],
         (old, new): (&Stat, &Stat),
     ) -> Result<(), JobError> {
-        // Nobody has touched the copy since it was made: if it differs, the host changed the original.
+        // Nobody has touched the copy since it was made. If it differs, the host changed the original, or what holds it was
+        // moved here whole, which its ctime does not tell.
         if self.copied_at_ns.is_some_and(|copied_at| layer::ctime_ns(new) < copied_at) {
-            return Ok(());
+            let by_host = self.copied_at_ns.is_some_and(|at| layer::ctime_ns(old) >= at) && !self.known.is_ours(old);
+            if by_host || is_alike(old, new) {
+                return Ok(());
+            }
         }
         let conflict = self.conflicts(old, path);
         let (before, after) = (layer::state(lower, name, old)?, layer::state(upper, name, new)?);
