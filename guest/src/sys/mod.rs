@@ -5,6 +5,7 @@ pub mod command;
 pub mod descriptors;
 pub mod detach;
 pub mod entropy;
+pub mod iptables;
 pub mod landlock;
 pub mod launching;
 pub mod memory;

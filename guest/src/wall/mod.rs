@@ -7,6 +7,7 @@ mod descriptors;
 mod etc;
 mod gvisor;
 mod identity;
+mod iptables;
 mod landlock;
 mod mountinfo;
 mod mounts;

@@ -9,13 +9,15 @@ use rustix::{
 };
 
 use super::{
-    redirect,
+    iptables, redirect,
     report::Report,
     step::{During, SealError, Step},
 };
 
 /// Where names get their synthetic addresses; also what makes `getaddrinfo` believe in IPv4.
 const GATEWAY: ([u8; 4], u8) = ([198, 18, 0, 1], 15);
+/// An address whose network is all of IPv4, for a kernel that has no local routes.
+const EVERYWHERE: ([u8; 4], u8) = ([198, 18, 0, 2], 0);
 
 const RTM_NEWLINK: u16 = 16;
 const RTM_GETLINK: u16 = 18;
@@ -39,7 +41,7 @@ pub const FALLBACK_PORTS: [u16; 4] = [22, 80, 443, 9418];
 
 /// What became of the route and of the redirect. Set once: the rules would be there twice otherwise.
 static ROUTE: OnceLock<Result<(), Errno>> = OnceLock::new();
-static REDIRECT: OnceLock<Result<(), Errno>> = OnceLock::new();
+static REDIRECT: OnceLock<Result<&str, Errno>> = OnceLock::new();
 
 /// Whether connections to every port are caught.
 pub fn catches_every_port() -> bool {
@@ -60,16 +62,13 @@ pub fn prepare() -> Result<(), SealError> {
         Err(Errno::OPNOTSUPP) if is_loopback_up(&socket).during(Step::Network, "listing devices")? => {}
         other => other.during(Step::Network, "loopback")?,
     }
-    match add_gateway(&socket) {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(errno) => return Err(Step::Network.error(format!("198.18.0.1/15: {errno}"))),
-    }
+    add_address(&socket, GATEWAY).map_err(|errno| Step::Network.error(format!("198.18.0.1/15: {errno}")))?;
     let others = other_devices_up(&socket).during(Step::Network, "listing devices")?;
     if others > 0 {
         return Err(Step::Network.error("the network namespace has a device beside loopback"));
     }
-    let _ = ROUTE.get_or_init(|| catch_all_addresses(&socket));
-    let _ = REDIRECT.get_or_init(|| redirect::set(GATEWAY.0));
+    let _ = ROUTE.get_or_init(|| catch_all_addresses(&socket).or_else(|_| add_address(&socket, EVERYWHERE)));
+    let _ = REDIRECT.get_or_init(redirect_all_ports);
     Ok(())
 }
 
@@ -82,18 +81,26 @@ pub fn report(report: &mut Report) {
 }
 
 /// Names resolve to addresses that lead to the guest; what is said there is about programs that know no proxy.
-fn report_transparent(routed: &io::Result<()>, redirected: &io::Result<()>, report: &mut Report) {
+fn report_transparent(routed: &io::Result<()>, redirected: &io::Result<&str>, report: &mut Report) {
     let name = "network.transparent";
     let literal = match routed {
         Ok(()) => "names and IPv4 addresses".to_owned(),
         Err(errno) => format!("names, not addresses ({errno})"),
     };
     match redirected {
-        Ok(()) => report.holds(name, "nftables redirect", format!("every TCP port; {literal}")),
+        Ok(by) => report.holds(name, by, format!("every TCP port; {literal}")),
         Err(errno) => {
             let ports = FALLBACK_PORTS.map(|port| port.to_string()).join(", ");
             report.holds(name, "listeners", format!("TCP ports {ports} only (nftables: {errno}); {literal}"));
         }
+    }
+}
+
+/// Returns by what means. The error is the one of nftables: gVisor alone has only iptables.
+fn redirect_all_ports() -> io::Result<&'static str> {
+    match redirect::set(GATEWAY.0) {
+        Ok(()) => Ok("nftables redirect"),
+        Err(errno) => iptables::set(GATEWAY.0).map(|()| "iptables redirect").map_err(|_| errno),
     }
 }
 
@@ -116,8 +123,8 @@ fn raise_loopback(socket: &OwnedFd) -> io::Result<()> {
     call(socket, RTM_NEWLINK, REQUEST | ACK, &link_info(UP, UP)).map(drop)
 }
 
-fn add_gateway(socket: &OwnedFd) -> io::Result<()> {
-    let (address, prefix) = GATEWAY;
+/// An address of loopback; nothing if it is there already.
+fn add_address(socket: &OwnedFd, (address, prefix): ([u8; 4], u8)) -> io::Result<()> {
     // ifaddrmsg: family, prefix length, flags, scope, index
     let mut body = vec![2, prefix, 0, 0];
     body.extend(LOOPBACK_INDEX.to_ne_bytes());
@@ -127,7 +134,10 @@ fn add_gateway(socket: &OwnedFd) -> io::Result<()> {
         body.extend(attribute.to_ne_bytes());
         body.extend(address);
     }
-    call(socket, RTM_NEWADDR, REQUEST | ACK | CREATE, &body).map(drop)
+    match call(socket, RTM_NEWADDR, REQUEST | ACK | CREATE, &body) {
+        Ok(_) | Err(Errno::EXIST) => Ok(()),
+        Err(errno) => Err(errno),
+    }
 }
 
 fn is_loopback_up(socket: &OwnedFd) -> io::Result<bool> {

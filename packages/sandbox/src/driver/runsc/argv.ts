@@ -29,7 +29,8 @@ function runscBase({ runsc, state, platform, rootless }: RunscCall): string[] {
     "--overlay2=root:memory",
     // The guest's door is a socket in a directory of the host's, covered before anything else runs.
     "--host-uds=create",
-    "--net-raw=false",
+    // The guest redirects connections by iptables, which wants a raw socket, and gives the capability up with all others.
+    "--net-raw=true",
     "--watchdog-action=panic",
     ...(rootless ? ["--rootless"] : []),
   ];

@@ -21,6 +21,7 @@ const capabilities = [
   "CAP_FOWNER",
   "CAP_NET_ADMIN",
   "CAP_NET_BIND_SERVICE",
+  "CAP_NET_RAW",
   "CAP_SETGID",
   "CAP_SETPCAP",
   "CAP_SETUID",
