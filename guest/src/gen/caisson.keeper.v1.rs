@@ -8,7 +8,7 @@
 pub struct KeeperRequest {
     #[prost(uint32, tag = "1")]
     pub id: u32,
-    #[prost(oneof = "keeper_request::Request", tags = "2, 3, 4, 5, 6, 7, 8, 9")]
+    #[prost(oneof = "keeper_request::Request", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10")]
     pub request: ::core::option::Option<keeper_request::Request>,
 }
 /// Nested message and enum types in `KeeperRequest`.
@@ -31,6 +31,8 @@ pub mod keeper_request {
         Identify(super::Identify),
         #[prost(message, tag = "9")]
         GiveToMonitor(super::GiveToMonitor),
+        #[prost(message, tag = "10")]
+        Join(super::Join),
     }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -41,7 +43,7 @@ pub struct KeeperReply {
     /// Set instead of a reply when it failed.
     #[prost(message, optional, tag = "2")]
     pub failure: ::core::option::Option<KeeperFailure>,
-    #[prost(oneof = "keeper_reply::Reply", tags = "3, 4, 5, 6, 7, 8, 9, 10")]
+    #[prost(oneof = "keeper_reply::Reply", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11")]
     pub reply: ::core::option::Option<keeper_reply::Reply>,
 }
 /// Nested message and enum types in `KeeperReply`.
@@ -64,6 +66,8 @@ pub mod keeper_reply {
         Identity(super::Identity),
         #[prost(message, tag = "10")]
         Given(super::Given),
+        #[prost(message, tag = "11")]
+        Joined(super::Joined),
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -276,6 +280,20 @@ pub struct GiveToMonitor {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Given {
+}
+/// Moves a sandbox's outer process, and what that has started already, into groups. Nothing of a caller's runs inside yet.
+/// The first process to be moved waits until every processor has passed a quiet moment, which is as long as the rest of a
+/// launch: this way they pass at the same time.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Join {
+    #[prost(string, tag = "1")]
+    pub sandbox: ::prost::alloc::string::String,
+    /// Files named cgroup.procs.
+    #[prost(string, repeated, tag = "2")]
+    pub cgroups: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Joined {
 }
 /// What the keeper is: said once at the start.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -21,6 +21,7 @@ use rustix::{
 use super::{
     failure::Failure,
     handed::{self, Memories},
+    join::procs_of,
     privilege::is_host_root,
     process, reach, socket,
 };
@@ -220,8 +221,7 @@ fn sign(log: &OwnedFd) -> Result<(), Errno> {
 
 /// "0" is the writer itself, in both versions of cgroups.
 fn join_cgroup(file: &str) -> Result<(), Errno> {
-    let procs = open(file, OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
-    write(&procs, b"0").map(drop)
+    write(&procs_of(file)?, b"0").map(drop)
 }
 
 /// Only 0–2, the listening socket, what is handed over and the status report remain; the latter, which is returned,

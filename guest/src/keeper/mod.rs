@@ -6,6 +6,7 @@ mod events;
 mod failure;
 mod handed;
 mod identify;
+mod join;
 mod launch;
 mod monitor;
 mod mounts;

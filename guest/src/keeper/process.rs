@@ -38,9 +38,19 @@ fn parse(text: &[u8]) -> Option<Stat> {
 /// The children of a process, each held by a descriptor that names it for ever.
 pub fn children(parent: i32) -> Vec<OwnedFd> {
     let is_child = |stat: &Stat| stat.parent == parent;
-    match fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")) {
-        Ok(listed) => listed.split_ascii_whitespace().filter_map(|pid| held_if(pid.parse().ok()?, is_child)).collect(),
-        Err(_) => all().filter_map(|pid| held_if(pid, is_child)).collect(),
+    children_numbers(parent).into_iter().filter_map(|pid| held_if(pid, is_child)).collect()
+}
+
+/// Of all its threads; by looking at every process where the kernel keeps no list.
+pub fn children_numbers(parent: i32) -> Vec<i32> {
+    let threads = fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+    let lists: Option<Vec<String>> =
+        threads.map(|thread| fs::read_to_string(thread.path().join("children")).ok()).collect();
+    match lists {
+        Some(lists) => {
+            lists.iter().flat_map(|list| list.split_ascii_whitespace()).filter_map(|pid| pid.parse().ok()).collect()
+        }
+        None => all().filter(|pid| stat(*pid).is_some_and(|stat| stat.parent == parent)).collect(),
     }
 }
 

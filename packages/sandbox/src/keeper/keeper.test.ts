@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import { test } from "node:test";
+import { findCgroups } from "../limits/index.ts";
 import { connectSocket } from "./connect.ts";
 import { Keeper, type LaunchInit, launchedProcess } from "./keeper.ts";
 import { accounts, Bench, eventually, processesWith } from "./testing.ts";
@@ -223,6 +224,38 @@ for (const account of accounts()) {
       await assert.rejects(bench.keeper.launch(other), { code: "INVALID_INPUT", message: /root/ });
     }
     await bench.keeper.kill(init.sandbox);
+  });
+}
+
+// Others may make no groups here.
+const root = accounts().find(({ uid }) => uid === 0);
+if (root) {
+  test("everything that a sandbox has started joins its groups", async (t) => {
+    const found = findCgroups(randomUUID().slice(0, 12));
+    if (!found.cgroups) return t.skip(found.reason);
+    const { cgroups } = found;
+    await using bench = new Bench(root);
+    const mark = `caisson-mark-${randomUUID()}`;
+    const script = `setsid tail -f /dev/null ${mark} & (tail -f /dev/null ${mark} &) ; exec tail -f /dev/null ${mark}`;
+    const init = inNamespace(bench, true, script);
+    const group = cgroups.make(init.sandbox);
+    const files = [...group.procs];
+    const kept = await bench.keeper.launch(init);
+    await eventually("all have started", () => processesWith(mark).length >= 4);
+    await bench.keeper.join(init.sandbox, files);
+    const members = [...processesWith(mark), kept.pid].map(String);
+    for (const file of files) {
+      const listed = readFileSync(file, "utf8").split("\n");
+      for (const pid of members) assert.ok(listed.includes(pid), `${pid} is not in ${file}`);
+    }
+    await assert.rejects(bench.keeper.join(init.sandbox, ["/nowhere/cgroup.procs"]), {
+      code: "SANDBOX_FAILED",
+      message: /joining a cgroup/,
+    });
+    await bench.keeper.kill(init.sandbox);
+    await assert.rejects(bench.keeper.join(init.sandbox, files), { code: "SANDBOX_NOT_FOUND" });
+    await group.remove();
+    cgroups.close();
   });
 }
 

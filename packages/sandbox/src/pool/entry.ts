@@ -93,15 +93,17 @@ export async function launchEntry(
     const { connect, ended, record } = launched;
     const options: OpenOptions = hooks.build === undefined ? { ended } : { ended, build: hooks.build };
     const opening = hooks.openGuest(() => connect.call(launched), options);
-    // Both are awaited to the end, so that neither is left running when the other fails.
-    const [guest, recorded] = await Promise.allSettled([
+    // All are awaited to the end, so that none is left running when another fails.
+    const [guest, ...others] = await Promise.allSettled([
       opening,
       (async () => hooks.onLaunched(sandboxId, record))(),
+      launched.bounded,
     ]);
     if (guest.status === "rejected") throw guest.reason;
-    if (recorded.status === "rejected") {
+    for (const other of others) {
+      if (other.status === "fulfilled") continue;
       guest.value.close();
-      throw recorded.reason;
+      throw other.reason;
     }
     return { sandboxId, dir, launched, guest: guest.value, ...at };
   } catch (error) {

@@ -34,10 +34,12 @@ export async function launchBubblewrap(
     env: [],
     socket,
     ...(uid === undefined ? {} : { uid, gid: uid }),
-    cgroups: spec.cgroups,
     guest,
     log,
   });
+  // While bubblewrap and the guest start.
+  const bounded = spec.cgroups.length > 0 ? keeper.join(spec.sandboxId, spec.cgroups) : Promise.resolve();
+  bounded.catch(() => {});
   const record: LaunchRecord = {
     driver: "bubblewrap",
     pid: kept.pid,
@@ -46,7 +48,10 @@ export async function launchBubblewrap(
     gid: uid ?? process.getgid?.() ?? 0,
     socket,
   };
-  return new BubblewrapSandbox(keeper, spec.sandboxId, kept, record, uid !== undefined);
+  return new BubblewrapSandbox(keeper, spec.sandboxId, kept, record, {
+    hasOwnUid: uid !== undefined,
+    bounded,
+  });
 }
 
 /** Finds a sandbox again by its record. */
@@ -57,18 +62,26 @@ export async function adoptBubblewrap(
 ): Promise<Launched | undefined> {
   const kept = await keeper.adopt(sandboxId, { pid: record.pid, startTime: BigInt(record.startTime) });
   const hasOwnUid = record.uid !== (await keeper.identity()).uid;
-  return kept && new BubblewrapSandbox(keeper, sandboxId, kept, record, hasOwnUid);
+  return kept && new BubblewrapSandbox(keeper, sandboxId, kept, record, { hasOwnUid });
 }
 
 class BubblewrapSandbox implements Launched {
   readonly record: LaunchRecord;
   readonly ended: Promise<string>;
+  readonly bounded: Promise<void> | undefined;
   readonly #keeper: Keeper;
   readonly #sandboxId: string;
   readonly #hasOwnUid: boolean;
 
-  constructor(keeper: Keeper, sandboxId: string, kept: Kept, record: LaunchRecord, hasOwnUid: boolean) {
+  constructor(
+    keeper: Keeper,
+    sandboxId: string,
+    kept: Kept,
+    record: LaunchRecord,
+    { hasOwnUid, bounded }: { hasOwnUid: boolean; bounded?: Promise<void> },
+  ) {
     this.#hasOwnUid = hasOwnUid;
+    this.bounded = bounded;
     this.record = record;
     this.#keeper = keeper;
     this.#sandboxId = sandboxId;
