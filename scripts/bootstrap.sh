@@ -12,14 +12,18 @@ fail() { say "$1"; shift; for line in "$@"; do printf '         %s\n' "$line" >&
 # Also where only root's PATH leads.
 have() { command -v "$1" >/dev/null 2>&1 || [ -x "/usr/sbin/$1" ]; }
 
+apt_install() {
+  { apt-get install -y -qq "$@" || { apt-get update -qq && apt-get install -y -qq "$@"; }; } >.caisson/apt.log 2>&1 </dev/null ||
+    fail "apt-get could not install $*; its words are in .caisson/apt.log"
+}
+
 # install PROGRAM PACKAGES… — through apt where root allows it, else the command to type.
 install() {
   program=$1; shift
   have "$program" && return 0
   if [ "$(id -u)" = 0 ] && have apt-get; then
     say "installing $* …"
-    { apt-get install -y -qq "$@" || { apt-get update -qq && apt-get install -y -qq "$@"; }; } >.caisson/apt.log 2>&1 </dev/null ||
-      fail "apt-get could not install $*; its words are in .caisson/apt.log"
+    apt_install "$@"
     have "$program" || fail "$* is installed, but there is still no $program on the PATH"
   elif have apt-get; then
     fail "$program is missing" "run: sudo apt-get install $*"
@@ -113,6 +117,14 @@ if [ "${1:-}" = --tests ]; then
   need strings binutils
   need npm npm
   need pip3 python3-pip
+  # A library brings no program.
+  if ! /usr/bin/python3 -c 'import grpc' 2>/dev/null; then
+    if [ "$(id -u)" != 0 ]; then
+      missing="$missing python3-grpcio"
+    else
+      apt_install python3-grpcio
+    fi
+  fi
   need mvn maven
   need jq jq
   need perl perl
@@ -130,8 +142,7 @@ if [ "${1:-}" = --tests ]; then
       if [ "$(id -u)" != 0 ]; then
         missing="$missing linux-image-cloud-amd64"
       else
-        apt-get install -y -qq linux-image-cloud-amd64 >.caisson/apt.log 2>&1 ||
-          fail "linux-image-cloud-amd64 could not be installed; its words are in .caisson/apt.log"
+        apt_install linux-image-cloud-amd64
       fi
     fi
   fi

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { Box } from "@caisson/client";
 import { type Account, accounts } from "../../support/daemon.ts";
-import { canaries, openWorld, type World } from "./world.ts";
+import { canaries, names, openWorld, type World } from "./world.ts";
 
 for (const account of accounts()) programsOf(account, account.name === accounts()[0]!.name);
 
@@ -55,10 +55,29 @@ function programsOf(account: Account, all: boolean): void {
       await expectToken(
         `node -e 'fetch("${world.url}/", {headers: {"X-Token": process.env.API_TOKEN}}).then((r) => console.log(r.status))'`,
       );
-      const insisting = `require("http2").connect("${world.url}").on("error", (e) => {console.log(e.code); process.exit(3)})`;
-      const { code, stdout } = await box.run(["node", "-e", insisting], { timeout: 30_000 });
-      assert.equal(code, 3);
-      assert.match(stdout.text, /ALPN|HTTP2|SSL/);
+      const insisting = `const s = require("http2").connect("${world.url}"), r = s.request(); let t = "";
+r.on("response", (h) => {t += h[":status"]}).on("data", (d) => {t += d}).on("end", () => {console.log(t); s.close()})`;
+      const { stdout, stderr } = await box.run(["node", "-e", insisting], {
+        timeout: 30_000,
+        env: { NODE_EXTRA_CA_CERTS: "/home/agent/.caisson/trust/bundle.pem" },
+      });
+      assert.match(stdout.text, /^502caisson: /, stderr.text);
+      const events = await Array.fromAsync(
+        world.client.events.subscribe({ follow: false, types: ["network.failed"], sandboxId: box.id }),
+      );
+      assert.match(JSON.stringify(events.map(({ data }) => data)), /does not speak HTTP\/2/);
+    });
+
+    it("gRPC, which speaks HTTP/2 alone", async () => {
+      const { stdout, stderr, code } = await box.run(
+        ["/usr/bin/python3", "-c", grpcProgram(`${names.grpc}:${world.grpc.port}`)],
+        { timeout: 60_000 },
+      );
+      assert.equal(code, 0, stderr.text);
+      assert.equal(stdout.text, "b'hello'\nb'one' b'two' b'three'\nPERMISSION_DENIED\n");
+      const heard = world.grpc.heard.map(({ headers }) => headers["x-token"]);
+      assert.deepEqual(heard, Array(3).fill(canaries.env));
+      assert.ok(!(stdout.text + stderr.text).includes(canaries.env));
     });
 
     it("Python", () =>
@@ -113,5 +132,17 @@ func main() {
 	answer, err := http.DefaultClient.Do(request)
 	fmt.Println(answer, err)
 }
+`;
+}
+
+/** By gRPC's own library: one message, a stream in both directions, and a refusal with a word of the host's. */
+function grpcProgram(target: string): string {
+  return `import grpc, os
+channel = grpc.secure_channel("${target}", grpc.ssl_channel_credentials())
+metadata = (("x-token", os.environ["API_TOKEN"]),)
+print(channel.unary_unary("/echo.Echo/Say")(b"hello", metadata=metadata, timeout=30))
+print(*channel.stream_stream("/echo.Echo/Say")(iter([b"one", b"two", b"three"]), metadata=metadata, timeout=30))
+try: channel.unary_unary("/echo.Echo/Refuse")(b"x", metadata=metadata, timeout=30)
+except grpc.RpcError as error: print(error.code().name)
 `;
 }

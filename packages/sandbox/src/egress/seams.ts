@@ -2,6 +2,7 @@
 // connections to hosts with secrets go through the one who puts them in.
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
+import type { Refusal } from "./refusal.ts";
 
 export interface AskRequest {
   sandboxId: string;
@@ -31,6 +32,9 @@ export interface JudgedTarget {
   /** The program opened TLS: whoever serves it has to open it. */
   tls: boolean;
   dial(): Promise<Socket>;
+  /** Records that a request was not passed on, or that the host could not be spoken to. */
+  refused(refusal: Refusal): void;
+  failed(reason: string): void;
 }
 
 /** Records what was done to a connection as an event of its sandbox. */

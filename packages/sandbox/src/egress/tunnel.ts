@@ -46,7 +46,15 @@ export async function tunnel(
       meter(flow);
       return flow.socket;
     };
-    const judged = { name: target.host.name, port: target.port, tls: true, dial };
+    const told = { name: target.host.name, port: target.port, via: target.via };
+    const judged = {
+      name: told.name,
+      port: told.port,
+      tls: true,
+      dial,
+      refused: (refusal: Refusal) => door.decisions.refused(told, refusal),
+      failed: (reason: string) => door.decisions.failed({ ...told, rule: target.rule }, reason),
+    };
     return door.interceptor!.serve(stream, judged, (type, data) => door.decisions.tell(type, data));
   }
   const open = flow ?? (await door.open(target, client));

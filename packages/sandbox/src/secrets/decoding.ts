@@ -1,4 +1,3 @@
-import type { IncomingMessage } from "node:http";
 import { PassThrough, type Transform } from "node:stream";
 import { createBrotliDecompress, createUnzip, createZstdDecompress } from "node:zlib";
 
@@ -18,11 +17,11 @@ export interface Readable {
 }
 
 /** Makes an answer readable that was compressed although nobody asked for that; undefined if that cannot be done. */
-export function readable(incoming: IncomingMessage, method: string): Readable | undefined {
-  const encoding = incoming.headers["content-encoding"]?.trim().toLowerCase();
-  const bodiless = method === "HEAD" || incoming.statusCode === 204 || incoming.statusCode === 304;
+export function readable(coding: string | undefined, status: number, method: string): Readable | undefined {
+  const encoding = coding?.trim().toLowerCase();
+  const bodiless = method === "HEAD" || status === 204 || status === 304;
   if (bodiless || !encoding || encoding === "identity") return { decoder: new PassThrough(), decoded: false };
   // A part of something compressed begins in the middle.
-  const make = incoming.statusCode === 206 ? undefined : decoders[encoding];
+  const make = status === 206 ? undefined : decoders[encoding];
   return make && { decoder: make(), decoded: true };
 }

@@ -4,6 +4,7 @@ import { type Duplex, duplexPair } from "node:stream";
 import { test } from "node:test";
 import { connect as tlsConnect } from "node:tls";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
+import type { Refusal } from "../egress/refusal.ts";
 import { Authority } from "./authority.ts";
 import type { Injection } from "./definition.ts";
 import { type GrantedSecret, Injector } from "./injector.ts";
@@ -41,7 +42,16 @@ async function between(secrets: GrantedSecret[], options: { trusts?: boolean; sn
   const interceptor = new SecretInterceptor(new Injector(secrets), new Authority(record), roots);
   const reported: [string, Record<string, unknown>][] = [];
   const [inside, outside] = duplexPair();
-  const target = { name, port: host.port, tls: true, dial: host.dial };
+  const refused: string[] = [];
+  const failed: string[] = [];
+  const target = {
+    name,
+    port: host.port,
+    tls: true,
+    dial: host.dial,
+    refused: ({ verdict }: Refusal) => void refused.push(verdict.rule),
+    failed: (reason: string) => void failed.push(reason),
+  };
   const served = interceptor.serve(outside, target, (type, data) => void reported.push([type, data]));
   const secure = tlsConnect({
     socket: inside,
@@ -75,6 +85,8 @@ async function between(secrets: GrantedSecret[], options: { trusts?: boolean; sn
     secure,
     call,
     reported,
+    refused,
+    failed,
     served,
     [Symbol.dispose]() {
       secure.destroy();
@@ -162,6 +174,7 @@ test("Host and server name must be the judged one, and a request must have one m
   const answer = await both.call({ headers: { Host: "evil.test", Authorization: `Bearer ${placeholder}` } });
   assert.equal(answer.status, 421);
   assert.equal(both.heard.length, 0);
+  assert.deepEqual(both.refused, ["host header"]);
   using other = await between([secret()], { sni: "evil.test" });
   await assert.rejects(other.call({}));
   assert.equal(other.heard.length, 0);
@@ -172,6 +185,7 @@ test("Host and server name must be the judged one, and a request must have one m
   );
   await new Promise((resolve) => setTimeout(resolve, 100));
   assert.equal(smuggling.heard.length, 1);
+  assert.deepEqual(smuggling.refused, []);
 });
 
 test("a host whose certificate nobody vouches for gets nothing", async () => {
@@ -180,6 +194,7 @@ test("a host whose certificate nobody vouches for gets nothing", async () => {
   assert.equal(answer.status, 502);
   assert.equal(both.heard.length, 0);
   assert.ok(!answer.body.includes(real));
+  assert.deepEqual(both.failed, [`no TLS with ${name}: SELF_SIGNED_CERT_IN_CHAIN`]);
 });
 
 test("many requests share a connection, large answers pass whole", async () => {

@@ -5,22 +5,24 @@ import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import { canonicalHost } from "../egress/host.ts";
 import { ambiguity, namesTarget, pairsOf, valuesOf } from "../egress/http/headers.ts";
+import { Refusal } from "../egress/refusal.ts";
 import type { Interceptor, JudgedTarget, Report } from "../egress/seams.ts";
 import type { Authority } from "./authority.ts";
 import { type Exchange, forward, switchProtocols } from "./forward.ts";
+import { serveHttp2 } from "./http2/serve.ts";
 import { type Injector, newTally, type Tally } from "./injector.ts";
+import { Passage } from "./passing.ts";
 import { Upstream } from "./upstream.ts";
 
 const maxHeaderBytes = 64 * 1024;
 const handshakeWithinMs = 15_000;
-/** HTTP/2 is not offered: programs then speak HTTP/1.1, which carries the same requests. */
-const protocols = ["http/1.1"];
+/** In this order: HTTP/2 is for programs that know nothing else; the others speak HTTP/1.1, which carries the same requests. */
+const protocols = ["http/1.1", "h2"];
 
 interface Visit {
   target: JudgedTarget;
   upstream: Upstream;
-  /** Tells of each secret once per connection. */
-  tell(tally: Tally): void;
+  newPassage(): Passage;
 }
 
 export class SecretInterceptor implements Interceptor {
@@ -59,26 +61,37 @@ export class SecretInterceptor implements Interceptor {
     const secure = new TLSSocket(client, {
       isServer: true,
       secureContext: this.#authority.contextFor(target.name),
-      ALPNProtocols: protocols,
+      ALPNCallback: ({ protocols: offered }) => agree(offered, target),
       // The name inside must be the one that was judged.
       SNICallback: (name, done) =>
         sameHost(name, target.name) ? done(null) : done(new Error("another server name")),
     });
-    const upstream = new Upstream(target, this.#roots);
     const over = new Promise<void>((resolve) => secure.once("close", () => resolve()));
     secure.on("error", () => secure.destroy());
     client.once("close", () => secure.destroy());
     const timer = setTimeout(() => secure.destroy(), handshakeWithinMs).unref();
     secure.once("secure", () => {
       clearTimeout(timer);
-      this.#visits.set(secure, { target, upstream, tell: teller(target, report) });
-      this.#server.emit("connection", secure);
+      this.#speak(secure, target, teller(target, report));
     });
     await over;
     clearTimeout(timer);
-    upstream.close();
     client.destroy();
   };
+
+  /** `tell`: of each secret once per connection. */
+  #speak(secure: TLSSocket, target: JudgedTarget, tell: (tally: Tally) => void): void {
+    const { name, port } = target;
+    const newPassage = () => new Passage({ name, port, tls: true }, this.#injector, tell);
+    if (secure.alpnProtocol === "h2") {
+      serveHttp2(secure, target, this.#roots, newPassage);
+      return;
+    }
+    const upstream = new Upstream(target, this.#roots);
+    secure.once("close", () => upstream.close());
+    this.#visits.set(secure, { target, upstream, newPassage });
+    this.#server.emit("connection", secure);
+  }
 
   #request(message: IncomingMessage, response: ServerResponse): void {
     const exchange = this.#exchange(message, message.socket);
@@ -103,14 +116,38 @@ export class SecretInterceptor implements Interceptor {
   /** Host must be the judged name, and the request must have one meaning only. */
   #exchange(message: IncomingMessage, socket: Duplex): Exchange | undefined {
     const visit = this.#visits.get(socket);
+    if (!visit) return undefined;
+    const { target, upstream, newPassage } = visit;
     const pairs = pairsOf(message);
-    if (!visit || ambiguity(pairs) || !/^[/*]/.test(message.url ?? "")) return undefined;
-    const { name, port } = visit.target;
+    const why = ambiguity(pairs);
     const [host] = valuesOf(pairs, "host");
-    if (host === undefined || !namesTarget(host, name, port, 443)) return undefined;
-    const to = { name, port, tls: true };
-    return { to, upstream: visit.upstream, injector: this.#injector, tell: visit.tell };
+    if (why || !/^[/*]/.test(message.url ?? ""))
+      target.refused(
+        Refusal.because(
+          "ambiguous request",
+          `the request could be read in two ways: ${why ?? "its target is no path"}`,
+        ),
+      );
+    else if (host === undefined || !namesTarget(host, target.name, target.port, 443))
+      target.refused(
+        Refusal.because("host header", `a request to ${target.name}:${target.port} names another host`),
+      );
+    else return { passage: newPassage(), upstream };
+    return undefined;
   }
+}
+
+/** The protocol that is spoken; none where a program offers others alone, which ends the handshake. */
+function agree(offered: readonly string[], target: JudgedTarget): string | undefined {
+  const agreed = protocols.find((protocol) => offered.includes(protocol));
+  if (agreed === undefined)
+    target.refused(
+      Refusal.because(
+        "protocol",
+        `connections to ${target.name} are opened for secrets, and only HTTP can be`,
+      ),
+    );
+  return agreed;
 }
 
 function teller(target: { name: string; port: number }, report: Report): (tally: Tally) => void {

@@ -67,7 +67,7 @@ export async function trustFiles(
   ];
 }
 
-/** OpenSSL, Go, curl, git, Node, Deno, Python's requests and pip, cargo, the AWS tools, Java. */
+/** OpenSSL, Go, curl, git, Node, Deno, Python's requests and pip, cargo, the AWS tools, gRPC's own library, Java. */
 export function trustEnv(directory: string): Record<string, string> {
   const file = join(directory, bundle);
   const store = join(directory, truststore);
@@ -83,6 +83,7 @@ export function trustEnv(directory: string): Record<string, string> {
     PIP_CERT: file,
     CARGO_HTTP_CAINFO: file,
     AWS_CA_BUNDLE: file,
+    GRPC_DEFAULT_SSL_ROOTS_FILE_PATH: file,
     JAVA_TOOL_OPTIONS: `-Djavax.net.ssl.trustStore=${store} -Djavax.net.ssl.trustStoreType=JKS -Djavax.net.ssl.trustStorePassword=${truststorePassword}`,
   };
 }

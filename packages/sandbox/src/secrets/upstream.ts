@@ -1,25 +1,18 @@
 import { Agent, type ClientRequest, type RequestOptions, request } from "node:http";
-import { isIP } from "node:net";
-import { connect, createSecureContext, type SecureContext } from "node:tls";
+import type { Pairs } from "../egress/http/headers.ts";
 import type { JudgedTarget } from "../egress/seams.ts";
-import type { Pairs } from "./injector.ts";
-
-const handshakeWithinMs = 15_000;
-const contexts = new WeakMap<readonly string[], SecureContext>();
+import { connectSecurely, unreachable } from "./secure.ts";
 
 /** Connections to one host that belong to one connection of a program; each is verified. */
 export class Upstream {
+  readonly unreachable = unreachable;
   readonly #target: JudgedTarget;
-  readonly #context: SecureContext;
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 4, keepAliveMsecs: 5000 });
 
   constructor(target: JudgedTarget, roots: readonly string[]) {
     this.#target = target;
-    // Reading a hundred and fifty certificates takes its time: once is enough.
-    this.#context = contexts.get(roots) ?? createSecureContext({ ca: [...roots] });
-    contexts.set(roots, this.#context);
     this.#agent.createConnection = (_options, done) => {
-      this.#connect().then(
+      connectSecurely(target, roots, ["http/1.1"]).then(
         (socket) => done?.(null, socket),
         (error) => done?.(error, undefined as never),
       );
@@ -43,29 +36,5 @@ export class Upstream {
 
   close(): void {
     this.#agent.destroy();
-  }
-
-  async #connect() {
-    const { name } = this.#target;
-    const socket = await this.#target.dial();
-    const secure = connect({
-      socket,
-      secureContext: this.#context,
-      host: name,
-      ...(isIP(name) === 0 ? { servername: name } : {}),
-      ALPNProtocols: ["http/1.1"],
-      rejectUnauthorized: true,
-    });
-    const timer = setTimeout(() => secure.destroy(), handshakeWithinMs).unref();
-    try {
-      await new Promise<void>((resolve, reject) => {
-        secure.once("secureConnect", resolve);
-        secure.once("error", reject);
-        secure.once("close", () => reject(new Error("the host closed the connection")));
-      });
-    } finally {
-      clearTimeout(timer);
-    }
-    return secure;
   }
 }
