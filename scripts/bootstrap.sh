@@ -65,7 +65,8 @@ guest_target() {
 
 # Packages, with Node 24 among them.
 lock=$(sha256sum package-lock.json)
-if [ "$(cat .caisson/packages 2>/dev/null)" != "$lock" ] || [ ! -x node_modules/.bin/node ]; then
+install_packages() {
+  [ "$(cat .caisson/packages 2>/dev/null)" = "$lock" ] && [ -x node_modules/.bin/node ] && return 0
   install npm npm
   say "installing packages (once) …"
   npm ci --no-audit --no-fund --loglevel=error >.caisson/npm.log 2>&1 || {
@@ -74,11 +75,12 @@ if [ "$(cat .caisson/packages 2>/dev/null)" != "$lock" ] || [ ! -x node_modules/
   }
   [ -x node_modules/.bin/node ] || fail "npm did not bring Node 24 for $platform" "run: npm install node-$platform@24"
   printf '%s' "$lock" >.caisson/packages
-fi
+}
 
 # The guest: a prebuilt one of this version if there is one, else from source.
 sources=$(find guest/src guest/build.rs guest/Cargo.toml guest/Cargo.lock -type f 2>/dev/null | LC_ALL=C sort | xargs sha256sum | sha256sum)
-if [ "$(cat .caisson/guest 2>/dev/null)" != "$sources" ] || [ ! -x .caisson/bin/caisson-guest ]; then
+make_guest() {
+  [ "$(cat .caisson/guest 2>/dev/null)" = "$sources" ] && [ -x .caisson/bin/caisson-guest ] && return 0
   prebuilt=node_modules/@caisson/guest-$platform/caisson-guest
   if [ -x "$prebuilt" ] && [ ! -d guest/target ] && ! have cargo; then
     cp "$prebuilt" .caisson/bin/caisson-guest.new
@@ -99,6 +101,20 @@ if [ "$(cat .caisson/guest 2>/dev/null)" != "$sources" ] || [ ! -x .caisson/bin/
   mv .caisson/bin/caisson-guest.new .caisson/bin/caisson-guest
   ln -sf caisson-guest .caisson/bin/caisson
   printf '%s' "$sources" >.caisson/guest
+}
+
+# Packages come over the network while the processor builds. Without Rust, the guest may be among the packages.
+if have cargo; then
+  install_packages &
+  packages=$!
+  trap 'kill "$packages" 2>/dev/null || true' EXIT
+  trap 'exit 130' INT TERM
+  make_guest
+  wait "$packages"
+  trap - EXIT INT TERM
+else
+  install_packages
+  make_guest
 fi
 
 have bwrap || install bwrap bubblewrap

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, describe } from "node:test";
 import { type Box, type Client, connect, type SandboxSpec } from "@caisson/client";
 import { type Account, accounts, startDaemon, type TestDaemon } from "../support/daemon.ts";
-import { canStartDockerd, startDockerd, type TestEngine } from "../support/dockerd.ts";
+import { canStartDockerd, sharedDockerd, type TestEngine } from "../support/dockerd.ts";
 import { startPodman } from "../support/podman.ts";
 
 /** A driver under test, behind a daemon of its account. */
@@ -45,7 +45,7 @@ export async function conform(
   env: Record<string, string> = {},
 ): Promise<void> {
   const subjects: Subject[] = [];
-  const docker = canStartDockerd() && !usePodman ? await startDockerd() : undefined;
+  const docker = canStartDockerd() && !usePodman ? await sharedDockerd() : undefined;
   after(() => docker?.[Symbol.asyncDispose]());
   for (const account of accounts()) {
     const podman = usePodman ? await startPodman(account) : undefined;

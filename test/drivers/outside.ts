@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startNameServer } from "../../packages/sandbox/src/egress/testing/name-server.ts";
 import { startHost } from "../../packages/sandbox/src/secrets/testing/host.ts";
@@ -28,7 +29,7 @@ export async function openOutside() {
   // One of the ports that are caught where the kernel cannot redirect.
   const well = process.getuid!() === 0 ? await serve(80) : undefined;
   const host = await startHost("secret.test");
-  const dir = mkdtempSync("/tmp/caisson-outside-");
+  const dir = mkdtempSync(join(tmpdir(), "caisson-outside-"));
   chmodSync(dir, 0o755);
   // Also where the suite does not get as far as to close it.
   process.on("exit", () => rmSync(dir, { recursive: true, force: true }));

@@ -71,7 +71,7 @@ describe("the daemon", { timeout: 120_000 }, () => {
       const home = temporaryDirectory(account);
       const env = {
         PATH: process.env.PATH!,
-        HOME: account.uid === 0 ? "/root" : `/home/${account.name}`,
+        HOME: account.home,
         CAISSON_HOME: home,
         CAISSON_CONFIG: join(home, "config.yaml"),
         CAISSON_LISTEN_TCP: "off",

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { connect } from "@caisson/client";
@@ -106,7 +107,7 @@ const projects: Readonly<Record<string, Project>> = {
 };
 
 describe("projects with dependencies, offline", { timeout: 900_000 }, () => {
-  const scratch = mkdtempSync("/tmp/caisson-prepared-");
+  const scratch = mkdtempSync(join(tmpdir(), "caisson-prepared-"));
   after(() => rmSync(scratch, { recursive: true, force: true }));
   const prepared = new Map<string, string>();
 
@@ -148,7 +149,7 @@ function suite(account: Account, prepare: (name: string, project: Project) => st
       const skip = !has(account, project.needs, lent?.env) && `${account.name} has no ${project.needs}`;
       it(name, { skip }, async () => {
         const from = prepare(name, project);
-        const dir = temporaryDirectory(account, "/tmp/caisson-project-");
+        const dir = temporaryDirectory(account, "caisson-project-");
         cpSync(join(from, "project"), dir, { recursive: true });
         spawnSync("chown", ["-R", `${account.uid}:${account.gid}`, dir]);
         const caches = project.cache ? [project.cache.name] : [];

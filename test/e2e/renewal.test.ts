@@ -10,6 +10,7 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, it } from "node:test";
 import { connect } from "@caisson/client";
@@ -19,7 +20,7 @@ import { Launcher } from "../support/launcher.ts";
 
 /** A checkout of our own to edit. */
 function checkout(): string {
-  const copy = mkdtempSync("/tmp/caisson-checkout-");
+  const copy = mkdtempSync(join(tmpdir(), "caisson-checkout-"));
   for (const part of ["packages", "spec", ".caisson", "package.json"]) {
     assert.equal(spawnSync("cp", ["-a", join(root, part), copy]).status, 0);
   }

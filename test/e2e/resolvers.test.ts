@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { promisify } from "node:util";
@@ -38,7 +39,7 @@ describe("programs that know no proxy", { timeout: 240_000 }, () => {
   let client: Client;
   let dir: string;
   before(async () => {
-    dir = mkdtempSync("/tmp/caisson-resolvers-");
+    dir = mkdtempSync(join(tmpdir(), "caisson-resolvers-"));
     for (const [name, text] of Object.entries(sources)) writeFileSync(join(dir, name), text);
     const rust = `${process.arch === "arm64" ? "aarch64" : "x86_64"}-unknown-linux-musl`;
     const go = {

@@ -87,7 +87,7 @@ function suite(account: Account): void {
     for (const [name, project] of Object.entries(projects)) {
       const there = has(account, project.needs, lent?.env);
       it(name, { skip: !there && `${account.name} has no ${project.needs}` }, async () => {
-        const dir = temporaryDirectory(account, "/tmp/caisson-project-");
+        const dir = temporaryDirectory(account, "caisson-project-");
         for (const [file, content] of Object.entries(project.files)) {
           mkdirSync(dirname(join(dir, file)), { recursive: true });
           writeFileSync(join(dir, file), content);

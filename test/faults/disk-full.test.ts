@@ -2,19 +2,18 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { CaissonError, connect } from "@caisson/client";
 import { startDaemon } from "../support/daemon.ts";
 import { eventually } from "../support/eventually.ts";
 
-/** Only root can make a disk that is small. */
 const privileged = process.getuid!() === 0;
 
-describe("a full disk", { timeout: 120_000 }, () => {
-  if (!privileged) return;
+describe("a full disk", { timeout: 120_000, skip: !privileged && "only root can make a small disk" }, () => {
   it("is told as such, acknowledges nothing that is not kept, and is over when there is room again", async () => {
-    const home = mkdtempSync("/tmp/caisson-full-");
+    const home = mkdtempSync(join(tmpdir(), "caisson-full-"));
     assert.equal(spawnSync("mount", ["-t", "tmpfs", "-o", "size=24m,mode=700", "tmpfs", home]).status, 0);
     try {
       await using daemon = await startDaemon({ home });

@@ -1,13 +1,14 @@
 // The daemon is killed in the middle of a rebase and of an import: afterwards each is whole or can be repeated, and nothing else has changed.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, readdirSync, rmSync } from "node:fs";
+import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { connect } from "@caisson/client";
 import { makeProject, type Subject, sameTree, subject } from "../e2e/workspace/project.ts";
 import { accounts, temporaryDirectory } from "../support/daemon.ts";
 import { sleep } from "../support/eventually.ts";
+import { killIfLiving } from "../support/kill.ts";
 import { busyboxLayer, tarOf, writeLayout } from "../support/oci-image.ts";
 
 const rounds = process.env.CAISSON_TEST_FULL ? 20 : 2;
@@ -29,8 +30,7 @@ for (const account of accounts()) {
       await Promise.race([sleep(afterMs), outcome]);
       const helpers = spawnSync("pgrep", ["-P", String(at.daemon.child.pid)], { encoding: "utf8" }).stdout;
       await at.daemon.crash();
-      for (const pid of helpers.split("\n").filter(Boolean))
-        if (existsSync(`/proc/${pid}`)) process.kill(Number(pid), "SIGKILL");
+      for (const pid of helpers.split("\n").filter(Boolean)) killIfLiving(Number(pid));
       const ended = await outcome;
       await at.daemon.restart();
       at.client = await connect({ socket: at.daemon.socket });

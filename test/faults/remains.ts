@@ -1,12 +1,17 @@
 // What a daemon has left on the host, looked for from outside.
-import { createHash } from "node:crypto";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { controlGroupsOf } from "../support/control-groups.ts";
 import type { TestDaemon } from "../support/daemon.ts";
 
 /** Sockets, mounts, control groups and directories of a stopped daemon whose sandboxes were all forgotten. */
 export function remainsOf(home: string): string[] {
-  return [...socketsOf(home), ...mountsOf(home), ...groupsOf(home), ...directoriesOf(home)];
+  return [
+    ...socketsOf(home),
+    ...mountsOf(home),
+    ...controlGroupsOf(home).map((path) => `control group ${path}`),
+    ...directoriesOf(home),
+  ];
 }
 
 /** A guest that lives holds its listening socket, whoever it runs as and whatever its parent is. */
@@ -30,14 +35,6 @@ function mountsOf(home: string): string[] {
         return [];
       }
     });
-}
-
-function groupsOf(home: string): string[] {
-  const name = createHash("sha256").update(home).digest("hex").slice(0, 12);
-  return ["pids", "memory", "cpu", "."]
-    .map((controller) => join("/sys/fs/cgroup", controller, "caisson", name))
-    .filter(existsSync)
-    .map((path) => `control group ${path}`);
 }
 
 function directoriesOf(home: string): string[] {

@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { chmodSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { homedir } from "node:os";
 import { join } from "node:path";
 import { it } from "node:test";
 import type { WorkspaceMode } from "@caisson/client";
@@ -67,7 +66,7 @@ await conform(({ driver, account, daemon, box }) => {
   const tried = triedModes[driver] ?? ["copy"];
   for (const mode of tried) {
     it(`nothing beside a project as ${mode} is read or written, nothing powerful or acting on the host is left, and no secret is seen`, async () => {
-      const outside = temporaryDirectory(account, "/tmp/caisson-outside-");
+      const outside = temporaryDirectory(account, "caisson-outside-");
       writeFileSync(join(outside, "secret"), "canary-5a1e");
       chmodSync(join(outside, "secret"), 0o666);
       chmodSync(outside, 0o777);
@@ -129,9 +128,15 @@ await conform(({ driver, account, daemon, box }) => {
   }
 
   it("what is no project of its own is refused by name, in every mode that there is", async () => {
-    const home = account.uid === 0 ? homedir() : `/home/${account.name}`;
     for (const mode of tried)
-      for (const dir of ["/", "/etc", "/proc/self", home, daemon.home, join(daemon.home, "sandboxes")]) {
+      for (const dir of [
+        "/",
+        "/etc",
+        "/proc/self",
+        account.home,
+        daemon.home,
+        join(daemon.home, "sandboxes"),
+      ]) {
         const refused = await box({ workspace: { dir, mode } }).catch((error) => error);
         assert.equal(refused.code, "WORKSPACE_REFUSED", `${mode} ${dir}: ${refused.message}`);
         assert.match(refused.message, /^workspace\.[a-z]+: /);

@@ -9,11 +9,15 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
+  renameSync,
   rmSync,
   symlinkSync,
 } from "node:fs";
 import { connect } from "node:net";
-import { join } from "node:path";
+import { homedir, tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { controlGroupsOf, removeControlGroupsOf } from "./control-groups.ts";
+import { killIfLiving } from "./kill.ts";
 
 export const root = join(import.meta.dirname, "../..");
 
@@ -22,6 +26,7 @@ export interface Account {
   name: string;
   uid: number;
   gid: number;
+  home: string;
   /** A copy of the project that this user can read. */
   root: string;
 }
@@ -32,6 +37,7 @@ export function self(): Account {
     name: process.getuid!() === 0 ? "root" : "user",
     uid: process.getuid!(),
     gid: process.getgid!(),
+    home: homedir(),
     root,
   };
 }
@@ -51,7 +57,8 @@ export function ordinaryUser(): Account {
     });
     if (made.status !== 0) throw new Error(`useradd: ${made.stderr}`);
   }
-  ordinary = { name, uid: id("-u"), gid: id("-g"), root: readableCopy(id("-u"), id("-g")) };
+  const [uid, gid] = [id("-u"), id("-g")];
+  ordinary = { name, uid, gid, home: `/home/${name}`, root: readableCopy(uid, gid) };
   return ordinary;
 }
 
@@ -61,9 +68,11 @@ export function accounts(): Account[] {
 }
 
 function readableCopy(uid: number, gid: number): string {
+  // A whole run makes one copy for all its files.
+  if (process.env.CAISSON_TEST_ROOT) return process.env.CAISSON_TEST_ROOT;
   const probe = spawnSync("test", ["-r", join(root, "packages/daemon/src/main.ts")], { uid, gid });
   if (probe.status === 0) return root;
-  const copy = mkdtempSync("/tmp/caisson-copy-");
+  const copy = mkdtempSync(join(tmpdir(), "caisson-copy-"));
   chmodSync(copy, 0o755);
   process.on("exit", () => rmSync(copy, { recursive: true, force: true }));
   for (const part of ["packages", "node_modules", "package.json", "spec", ".caisson", "test", "caisson"]) {
@@ -87,12 +96,19 @@ export interface TestDaemon extends AsyncDisposable {
   restart(): Promise<void>;
 }
 
-/** A temporary directory that belongs to the account. */
-export function temporaryDirectory(account: Account, prefix = "/tmp/caisson-test-"): string {
-  const dir = mkdtempSync(prefix);
+/** A temporary directory that belongs to the account. What a test leaves of it is removed when its file has ended. */
+export function temporaryDirectory(account: Account, prefix = "caisson-test-"): string {
+  const dir = mkdtempSync(resolve(tmpdir(), prefix));
   chownSync(dir, account.uid, account.gid);
+  if (temporary.size === 0)
+    process.on("exit", () => {
+      for (const path of temporary) rmSync(path, { recursive: true, force: true });
+    });
+  temporary.add(dir);
   return dir;
 }
+
+const temporary = new Set<string>();
 
 /**
  * Where the tests' microVMs have their templates: one place for each account, kept between runs. The image of the host,
@@ -100,24 +116,34 @@ export function temporaryDirectory(account: Account, prefix = "/tmp/caisson-test
  */
 function microvmStore(account: Account): string {
   const base = "/var/tmp/caisson-tests-microvm";
-  const store = join(base, String(account.uid));
-  if (existsSync(store)) return store;
-  mkdirSync(join(base, "images"), { recursive: true });
-  chmodSync(join(base, "images"), 0o1777);
-  mkdirSync(store, { mode: 0o700 });
-  chownSync(store, account.uid, account.gid);
-  symlinkSync("../images", join(store, "images"));
-  return store;
+  mkdirSync(base, { recursive: true });
+  makeOnce(join(base, "images"), (dir) => chmodSync(dir, 0o1777));
+  return makeOnce(join(base, String(account.uid)), (dir) => {
+    chownSync(dir, account.uid, account.gid);
+    symlinkSync("../images", join(dir, "images"));
+  });
 }
 
-/** Compiled once for all daemons of the tests: most live for a second or two. */
+/** Compiled once for all daemons of a run: most live for a second or two. */
 function compileCache(account: Account): string {
-  const cache = `/var/tmp/caisson-tests-compiled-${account.uid}`;
-  if (!existsSync(cache)) {
-    mkdirSync(cache, { mode: 0o700 });
-    chownSync(cache, account.uid, account.gid);
+  const base = process.env.CAISSON_TEST_SHARED ?? "/var/tmp";
+  return makeOnce(join(base, `caisson-tests-compiled-${account.uid}`), (dir) =>
+    chownSync(dir, account.uid, account.gid),
+  );
+}
+
+/** A directory that is made and prepared by whoever comes first; others may come at the same time. */
+function makeOnce(path: string, prepare: (dir: string) => void): string {
+  if (existsSync(path)) return path;
+  const made = mkdtempSync(join(dirname(path), ".making-"));
+  prepare(made);
+  try {
+    renameSync(made, path);
+  } catch (error) {
+    if (!existsSync(path)) throw error;
+    rmSync(made, { recursive: true });
   }
-  return cache;
+  return path;
 }
 
 export async function startDaemon(
@@ -127,7 +153,7 @@ export async function startDaemon(
   const home = options.home ?? temporaryDirectory(account);
   const env = {
     PATH: process.env.PATH!,
-    HOME: account.uid === 0 ? "/root" : `/home/${account.name}`,
+    HOME: account.home,
     CAISSON_HOME: home,
     CAISSON_LISTEN_TCP: "off",
     // Somebody may be editing while the tests run.
@@ -135,6 +161,7 @@ export async function startDaemon(
     CAISSON_CONFIG: join(home, "config.yaml"),
     CAISSON_MICROVM_STORE: microvmStore(account),
     NODE_COMPILE_CACHE: compileCache(account),
+    TMPDIR: tmpdir(),
     ...options.env,
   };
   const socket = join(home, "run/daemon.sock");
@@ -176,10 +203,17 @@ export async function startDaemon(
       daemon.child = await start();
     },
     async [Symbol.asyncDispose]() {
-      await endAll(daemon);
-      killOrphans(daemon);
-      daemon.child.kill("SIGTERM");
-      await gone(daemon.child);
+      const crashed = daemon.child.exitCode !== null || daemon.child.signalCode !== null;
+      if (crashed) {
+        killOrphans(daemon);
+        await removeControlGroupsOf(home);
+      } else {
+        await endAll(daemon);
+        daemon.child.kill("SIGTERM");
+        await gone(daemon.child);
+        const left = controlGroupsOf(home);
+        if (left.length > 0) throw new Error(`the daemon left ${left.join(", ")} behind`);
+      }
       if (!options.home) rmSync(home, { recursive: true, force: true });
     },
   };
@@ -188,7 +222,6 @@ export async function startDaemon(
 
 /** Ends every sandbox, so that a test leaves nothing behind. */
 async function endAll(daemon: TestDaemon): Promise<void> {
-  if (daemon.child.exitCode !== null || daemon.child.signalCode !== null) return;
   const { connect: connectClient } = await import("@caisson/client");
   const client = await connectClient({ socket: daemon.socket });
   try {
@@ -200,12 +233,11 @@ async function endAll(daemon: TestDaemon): Promise<void> {
 
 /** A daemon that is gone cannot end its sandboxes; their launch logs name them. */
 function killOrphans(daemon: TestDaemon): void {
-  if (daemon.child.exitCode === null && daemon.child.signalCode === null) return;
   const sandboxes = join(daemon.home, "sandboxes");
   for (const id of existsSync(sandboxes) ? readdirSync(sandboxes) : []) {
     const log = join(sandboxes, id, "launch.log");
     const pid = existsSync(log) ? /launched (\d+)/.exec(readText(log))?.[1] : undefined;
-    if (pid && readlinkOrNothing(`/proc/${pid}/exe`).includes("bwrap")) process.kill(Number(pid), "SIGKILL");
+    if (pid && readlinkOrNothing(`/proc/${pid}/exe`).includes("bwrap")) killIfLiving(Number(pid));
   }
 }
 

@@ -1,7 +1,9 @@
 // A Docker engine of the tests' own: no registry, no bridge, nothing of the machine's engine.
 import { spawn, spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { get, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 export interface TestEngine extends AsyncDisposable {
@@ -20,13 +22,20 @@ export function canStartDockerd(): boolean {
   return process.getuid!() === 0 && spawnSync("which", ["dockerd"]).status === 0;
 }
 
+/** The engine that all files of a run share; by itself, a test file has its own. It is not to be killed or stopped. */
+export async function sharedDockerd(): Promise<Pick<TestEngine, "socket" | "env"> & AsyncDisposable> {
+  const socket = process.env.CAISSON_TEST_DOCKERD;
+  if (socket === undefined) return startDockerd();
+  return { socket, env: { DOCKER_HOST: `unix://${socket}` }, async [Symbol.asyncDispose]() {} };
+}
+
 export interface EngineOptions {
   /** Containers live on while the engine is away. Default: no. */
   liveRestore?: boolean;
 }
 
 export async function startDockerd(options: EngineOptions = {}): Promise<TestEngine> {
-  const dir = mkdtempSync("/tmp/caisson-dockerd-");
+  const dir = mkdtempSync(join(tmpdir(), "caisson-dockerd-"));
   chmodSync(dir, 0o755);
   const socket = join(dir, "docker.sock");
   const config = join(dir, "daemon.json");
@@ -47,7 +56,8 @@ export async function startDockerd(options: EngineOptions = {}): Promise<TestEng
   let child: ReturnType<typeof spawn>;
   const start = async (how: EngineOptions = options) => {
     writeFileSync(config, JSON.stringify({ "live-restore": how.liveRestore ?? false }));
-    child = spawn("dockerd", args, { stdio: "ignore" });
+    // What it writes when its containerd is stuck belongs to it.
+    child = spawn("dockerd", args, { stdio: "ignore", env: { ...process.env, TMPDIR: dir } });
     const deadline = performance.now() + 60_000;
     while (!(await answers(socket))) {
       if (child.exitCode !== null) throw new Error(`dockerd ended with ${child.exitCode}`);
@@ -86,6 +96,15 @@ export async function startDockerd(options: EngineOptions = {}): Promise<TestEng
       rmSync(dir, { recursive: true, force: true });
     },
   };
+}
+
+/** Containers of an engine, whatever their state. */
+export async function containersOf(socket: string): Promise<string[]> {
+  const answer = await new Promise<IncomingMessage>((resolve, reject) =>
+    get({ socketPath: socket, path: "/containers/json?all=1" }, resolve).once("error", reject),
+  );
+  const found = JSON.parse((await answer.toArray()).join("")) as { Names: string[] }[];
+  return found.map(({ Names }) => Names.join(" "));
 }
 
 /** Its number may be somebody else's by now. */

@@ -13,7 +13,7 @@ export function hasPodman(): boolean {
 export async function startPodman(
   account: Account,
 ): Promise<Pick<TestEngine, "socket" | "env"> & AsyncDisposable> {
-  const dir = temporaryDirectory(account, "/tmp/caisson-podman-");
+  const dir = temporaryDirectory(account, "caisson-podman-");
   const owner = { uid: account.uid, gid: account.gid };
   const socket = join(dir, "podman.sock");
   for (const name of ["home", "run"]) spawnSync("mkdir", ["-m", "700", join(dir, name)], owner);

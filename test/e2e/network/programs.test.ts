@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { createReadStream, mkdtempSync, rmSync, statSync } from "node:fs";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
 import { join, normalize } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { type Box, type Client, connect } from "@caisson/client";
@@ -68,7 +69,7 @@ mvn -q -B -Dmaven.repo.local=repo -Djavax.net.ssl.trustStore=t.jks -Djavax.net.s
 for (const account of accounts()) {
   const isFirst = account.name === accounts()[0]!.name;
   describe(`programs fetch from the developer's mirror, as ${account.name}`, () => {
-    const dir = mkdtempSync("/tmp/caisson-mirror-");
+    const dir = mkdtempSync(join(tmpdir(), "caisson-mirror-"));
     let server: Server;
     let names: NameServer;
     let developer: Developer;

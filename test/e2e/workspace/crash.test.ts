@@ -6,6 +6,7 @@ import { after, before, describe, it } from "node:test";
 import { type Box, connect } from "@caisson/client";
 import { accounts } from "../../support/daemon.ts";
 import { sleep } from "../../support/eventually.ts";
+import { killIfLiving } from "../../support/kill.ts";
 import { listing, makeProject, type Project, type Subject, sameTree, subject } from "./project.ts";
 
 const rounds = Number(process.env.CAISSON_ROUNDS ?? 4);
@@ -87,7 +88,7 @@ for (const account of accounts()) {
         while (!ended) {
           const pid = helperOf(at.daemon.child.pid!);
           if (pid !== undefined) {
-            process.kill(pid, "SIGKILL");
+            killIfLiving(pid);
             break;
           }
           await sleep(1);
@@ -119,7 +120,7 @@ for (const account of accounts()) {
         const applying = box.workspace.apply().catch(() => undefined);
         await sleep(Math.random() * usual);
         const helper = helperOf(at.daemon.child.pid!);
-        if (helper !== undefined) process.kill(helper, "SIGKILL");
+        if (helper !== undefined) killIfLiving(helper);
         await at.daemon.crash();
         await applying;
         await at.daemon.restart();

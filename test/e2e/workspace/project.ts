@@ -27,7 +27,7 @@ export interface Project extends Disposable {
 }
 
 export function makeProject(account: Account, script = ""): Project {
-  const dir = temporaryDirectory(account, "/tmp/caisson-project-");
+  const dir = temporaryDirectory(account, "caisson-project-");
   const run = (text: string, who: { uid: number; gid: number }) => {
     const { status, stdout, stderr } = spawnSync("bash", ["-c", text], {
       cwd: dir,

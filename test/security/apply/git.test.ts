@@ -114,7 +114,7 @@ for (const account of accounts()) {
 }
 
 function project(account: Account, withRepository: boolean): string {
-  const dir = temporaryDirectory(account, "/tmp/caisson-project-");
+  const dir = temporaryDirectory(account, "caisson-project-");
   after(() => spawnSync("rm", ["-rf", dir]));
   as(account, dir, "echo hello > file; git init -q --bare bare");
   const commit = "git -c user.name=a -c user.email=a@example.com commit -qm first";

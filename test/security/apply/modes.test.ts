@@ -1,13 +1,14 @@
 // Who is whom on the host is not for a sandbox to say: what it lets everybody write, nobody else on the host may.
 import assert from "node:assert/strict";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { applyChanges } from "../../../packages/sandbox/src/changes/index.ts";
 import { root } from "../../support/daemon.ts";
 
 const guest = process.env.CAISSON_GUEST ?? join(root, ".caisson/bin/caisson-guest");
-const dir = mkdtempSync("/tmp/caisson-modes-");
+const dir = mkdtempSync(join(tmpdir(), "caisson-modes-"));
 after(() => rmSync(dir, { recursive: true }));
 
 test("others may write what they could write before, and nothing more", async () => {

@@ -1,6 +1,7 @@
 // A sandbox that still runs makes something else of a file between the moment it is judged and the moment it is applied.
 import assert from "node:assert/strict";
 import { lstatSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { Worker } from "node:worker_threads";
@@ -8,7 +9,7 @@ import { applyChanges } from "../../../packages/sandbox/src/changes/index.ts";
 import { root } from "../../support/daemon.ts";
 
 const guest = process.env.CAISSON_GUEST ?? join(root, ".caisson/bin/caisson-guest");
-const dir = mkdtempSync("/tmp/caisson-race-");
+const dir = mkdtempSync(join(tmpdir(), "caisson-race-"));
 after(() => rmSync(dir, { recursive: true }));
 
 /** Puts a file and a link in turn at one place, as fast as it can. */

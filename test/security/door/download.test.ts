@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { lstatSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { formatHeader } from "../../../packages/cli/src/tar/header.ts";
 import { unpack } from "../../../packages/cli/src/tar/unpack.ts";
 
-const dir = mkdtempSync("/tmp/caisson-download-");
+const dir = mkdtempSync(join(tmpdir(), "caisson-download-"));
 after(() => rmSync(dir, { recursive: true }));
 
 async function* archive(links: [name: string, target: string][]): AsyncGenerator<Uint8Array> {

@@ -1,12 +1,13 @@
 import assert from "node:assert/strict";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { Config } from "../../../packages/daemon/src/config/config.ts";
 import { completeSpec } from "../../../packages/daemon/src/config/police.ts";
 import type { Trust } from "../../../packages/daemon/src/config/trust.ts";
 
-const dir = mkdtempSync("/tmp/caisson-policy-");
+const dir = mkdtempSync(join(tmpdir(), "caisson-policy-"));
 after(() => rmSync(dir, { recursive: true }));
 const needsRoot = { skip: process.getuid!() !== 0 && "a policy belongs to root" };
 const forbidden = { code: "POLICY_FORBIDS" };

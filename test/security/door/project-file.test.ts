@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { readConfigFile } from "../../../packages/daemon/src/config/files.ts";
 
-const dir = mkdtempSync("/tmp/caisson-project-file-");
+const dir = mkdtempSync(join(tmpdir(), "caisson-project-file-"));
 after(() => rmSync(dir, { recursive: true }));
 const invalid = { code: "CONFIG_INVALID" };
 

@@ -2,6 +2,7 @@
 import { after, before, describe } from "node:test";
 import { type Box, type Client, connect, type Network } from "@caisson/client";
 import { type Account, accounts, startDaemon, type TestDaemon } from "../../support/daemon.ts";
+import { eventually } from "../../support/eventually.ts";
 import { makeWorld, outside, type World } from "../../support/network/world.ts";
 
 export const proxy = "http://127.0.0.1:14128";
@@ -51,14 +52,15 @@ export class Lab {
       .then(({ stdout, stderr }) => stdout.text + stderr.text);
   }
 
-  /** The rules by which a sandbox was refused this name. */
-  async refusals(target: string, box = this.box): Promise<string[]> {
-    const rules = new Set<string>();
-    // Decisions are written a moment after they are made.
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    for await (const { rule, name } of box.network.decisions({ refusedOnly: true }))
-      if (name === target) rules.add(rule);
-    return [...rules].sort();
+  /** The rules by which a sandbox was refused this name; decisions are written a moment after they are made. */
+  refusals(target: string, box = this.box, expected = 1): Promise<string[]> {
+    const look = async () => {
+      const rules = new Set<string>();
+      for await (const { rule, name } of box.network.decisions({ refusedOnly: true }))
+        if (name === target) rules.add(rule);
+      return [...rules].sort();
+    };
+    return eventually(look, (rules) => rules.length >= expected);
   }
 }
 

@@ -100,7 +100,7 @@ except OSError: print("cut")
 `);
     assert.equal(printed.trim(), "b'HTTP/1.1 200 OK'\ncut\ncut\ncut\ncut\ncut");
     assert.deepEqual(lab.world.requests.slice(before), ["GET /allowed.test allowed.test"]);
-    const rules = await lab.refusals("allowed.test");
+    const rules = await lab.refusals("allowed.test", lab.box, 2);
     assert.ok(rules.includes("no server name") && rules.includes("server name"), String(rules));
   });
 });

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { Box } from "@caisson/client";
@@ -90,7 +91,7 @@ r.on("response", (h) => {t += h[":status"]}).on("data", (d) => {t += d}).on("end
     // Its client offers HTTP/2 first.
     if (all)
       it("Go", async () => {
-        const dir = mkdtempSync("/tmp/caisson-go-");
+        const dir = mkdtempSync(join(tmpdir(), "caisson-go-"));
         writeFileSync(join(dir, "main.go"), goProgram(world.url));
         const env = { ...process.env, GO111MODULE: "off", GOTOOLCHAIN: "local", CGO_ENABLED: "0" };
         execFileSync("go", ["build", "-o", join(dir, "program"), join(dir, "main.go")], { env });

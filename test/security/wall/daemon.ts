@@ -5,13 +5,13 @@ import { guestPath } from "../../../packages/sandbox/src/driver/bubblewrap/argv.
 import { type Account, startDaemon, temporaryDirectory } from "../../support/daemon.ts";
 import { collect } from "./collect.ts";
 import { denied } from "./fixture.ts";
-import type { ProbeResult, Wall } from "./wall.ts";
+import type { Wall } from "./wall.ts";
 
 export function daemonWall(account: Account): Wall {
   return {
     name: `caisson run as ${account.name}`,
     has: ["deny_read", "guest_path"],
-    async run({ fixture, probe, syscalls }) {
+    async open({ fixture, syscalls }) {
       const home = temporaryDirectory(account);
       const profile = {
         extends: "moderate",
@@ -24,20 +24,23 @@ export function daemonWall(account: Account): Wall {
       // JSON is YAML.
       writeFileSync(join(home, "config.yaml"), JSON.stringify(settings));
       chownSync(join(home, "config.yaml"), account.uid, account.gid);
-      try {
-        return await throughDaemon(account, home, [
-          ...["run", "--profile", "probe", "--workspace", fixture.workspace],
-          ...["--env", `CANARY=${fixture.canary}`, "--env", `ABSTRACT=${fixture.abstractSocket}`],
-          ...["--env", `GUEST=${guestPath}`, "--", `programs/${probe}`],
-        ]);
-      } finally {
-        rmSync(home, { recursive: true, force: true });
-      }
+      const daemon = await startDaemon({ account, home });
+      return {
+        run: (probe) =>
+          collect(
+            join(account.root, ".caisson/bin/caisson"),
+            [
+              ...["run", "--profile", "probe", "--workspace", fixture.workspace],
+              ...["--env", `CANARY=${fixture.canary}`, "--env", `ABSTRACT=${fixture.abstractSocket}`],
+              ...["--env", `GUEST=${guestPath}`, "--", `programs/${probe}`],
+            ],
+            { account, env: daemon.env },
+          ),
+        async [Symbol.asyncDispose]() {
+          await daemon[Symbol.asyncDispose]();
+          rmSync(home, { recursive: true, force: true });
+        },
+      };
     },
   };
-}
-
-async function throughDaemon(account: Account, home: string, argv: string[]): Promise<ProbeResult> {
-  await using daemon = await startDaemon({ account, home });
-  return await collect(join(account.root, ".caisson/bin/caisson"), argv, { account, env: daemon.env });
 }

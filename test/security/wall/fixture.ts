@@ -4,6 +4,8 @@ import { execFileSync } from "node:child_process";
 import { hash } from "node:crypto";
 import {
   chmodSync,
+  constants,
+  copyFileSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -15,7 +17,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { createServer, type Server } from "node:net";
-import { join } from "node:path";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
 import { manifest } from "./manifest.ts";
 
 const probes = join(import.meta.dirname, "probes");
@@ -37,7 +40,7 @@ export interface Fixture extends AsyncDisposable {
 }
 
 export async function layOut(owner: { uid: number; gid: number }): Promise<Fixture> {
-  const home = mkdtempSync("/tmp/caisson-wall-");
+  const home = mkdtempSync(join(tmpdir(), "caisson-wall-"));
   chmodSync(home, 0o755);
   const at = (...parts: string[]) => join(home, ...parts);
   for (const folder of [
@@ -57,8 +60,9 @@ export async function layOut(owner: { uid: number; gid: number }): Promise<Fixtu
   symlinkSync("denied", at("workspace/link-to-denied-directory"));
   symlinkSync("/etc", at("workspace/link-to-etc"));
   symlinkSync(at("canary"), at("workspace/link-to-canary"));
-  compile(at("workspace/programs"));
-  const abstractSocket = `caisson-wall-${process.pid}`;
+  for (const [name, program] of programs())
+    copyFileSync(program, at("workspace/programs", name), constants.COPYFILE_FICLONE);
+  const abstractSocket = `caisson-wall-${basename(home)}`;
   const servers = await Promise.all([
     listen(at("workspace/host.sock")),
     listen(at("read-only/host.sock")),
@@ -86,11 +90,18 @@ export async function layOut(owner: { uid: number; gid: number }): Promise<Fixtu
   };
 }
 
-function compile(into: string): void {
-  for (const name of manifest.probes) {
-    const flags = ["-O1", "-Wall", "-Wextra", "-Werror", "-static"];
-    execFileSync("gcc", [...flags, "-o", join(into, name), join(probes, `${name}.c`)], { stdio: "inherit" });
-  }
+let compiled: Map<string, string> | undefined;
+
+/** Each probe's program, compiled once for all sandboxes of a test file. */
+function programs(): Map<string, string> {
+  if (compiled) return compiled;
+  const into = mkdtempSync(join(tmpdir(), "caisson-probes-"));
+  process.on("exit", () => rmSync(into, { recursive: true, force: true }));
+  compiled = new Map(manifest.probes.map((name) => [name, join(into, name)]));
+  const flags = ["-O1", "-Wall", "-Wextra", "-Werror", "-static"];
+  for (const [name, program] of compiled)
+    execFileSync("gcc", [...flags, "-o", program, join(probes, `${name}.c`)], { stdio: "inherit" });
+  return compiled;
 }
 
 function listen(address: string): Promise<Server> {

@@ -1,20 +1,21 @@
 // The wall by itself: the guest's own test program (guest/tests/wall) seals a sandbox without a daemon.
 import { execFileSync } from "node:child_process";
 import { chmodSync, chownSync, copyFileSync, mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { collect } from "./collect.ts";
-import { denied } from "./fixture.ts";
-import type { Wall } from "./wall.ts";
+import { denied, type Fixture } from "./fixture.ts";
+import type { ProbeResult, Wall } from "./wall.ts";
 
 const guest = join(import.meta.dirname, "../../../guest");
 /** The uid that the harness gives to sandboxes of root. */
 const sandboxOfRoot = 59_001;
 
-/** Builds the harness and returns a copy that every user can run. */
+/** Builds the harness, as `cargo test` does, and returns a copy that every user can run. */
 export function buildHarness(): string {
   const built = execFileSync(
     "cargo",
-    ["test", "--release", "--test", "wall", "--no-run", "--message-format=json"],
+    ["test", "--locked", "--test", "wall", "--no-run", "--message-format=json"],
     {
       cwd: guest,
       encoding: "utf8",
@@ -28,7 +29,7 @@ export function buildHarness(): string {
     .map((line) => JSON.parse(line) as { executable?: string; target?: { name: string } })
     .find((message) => message.executable && message.target?.name === "wall");
   if (!artifact?.executable) throw new Error("cargo built no harness");
-  const folder = mkdtempSync("/tmp/caisson-harness-");
+  const folder = mkdtempSync(join(tmpdir(), "caisson-harness-"));
   chmodSync(folder, 0o755);
   copyFileSync(artifact.executable, join(folder, "wall"));
   chmodSync(join(folder, "wall"), 0o755);
@@ -40,25 +41,29 @@ export function harnessWall(harness: string, account: { name: string; uid: numbe
   return {
     name: `harness as ${account.name}`,
     has: ["deny_read", "read_only", "guest_path"],
-    async run({ fixture, probe, syscalls }) {
-      const layers = mkdtempSync(join(fixture.home, "layers/"));
-      const owner = account.uid === 0 ? sandboxOfRoot : account.uid;
-      if (process.getuid?.() === 0) {
-        chownSync(join(fixture.home, "layers"), account.uid, account.gid);
-        chownSync(layers, owner, owner);
-      }
-      const workspace = "/work/project";
-      const argv = [
-        "run",
-        ...["--overlay", `${fixture.workspace}:${workspace}`, layers],
-        ...["--ro-bind", `${fixture.readOnly}:/opt/read-only`],
-        ...["--workdir", workspace, "--tmpfs-bytes", String(64 << 20)],
-        ...denied.flatMap((name) => ["--deny-read", `${workspace}/${name}`]),
-        ...syscalls.flatMap((name) => ["--group", name]),
-        ...["--", "/usr/bin/env", `CANARY=${fixture.canary}`, "READONLY=/opt/read-only"],
-        ...[`ABSTRACT=${fixture.abstractSocket}`, "GUEST=/.caisson-guest", `programs/${probe}`],
-      ];
-      return await collect(harness, argv, { account, env: process.env });
+    async open({ fixture, syscalls }) {
+      return { run: (probe) => seal(fixture, probe, syscalls), async [Symbol.asyncDispose]() {} };
     },
   };
+
+  async function seal(fixture: Fixture, probe: string, syscalls: readonly string[]): Promise<ProbeResult> {
+    const layers = mkdtempSync(join(fixture.home, "layers/"));
+    const owner = account.uid === 0 ? sandboxOfRoot : account.uid;
+    if (process.getuid?.() === 0) {
+      chownSync(join(fixture.home, "layers"), account.uid, account.gid);
+      chownSync(layers, owner, owner);
+    }
+    const workspace = "/work/project";
+    const argv = [
+      "run",
+      ...["--overlay", `${fixture.workspace}:${workspace}`, layers],
+      ...["--ro-bind", `${fixture.readOnly}:/opt/read-only`],
+      ...["--workdir", workspace, "--tmpfs-bytes", String(64 << 20)],
+      ...denied.flatMap((name) => ["--deny-read", `${workspace}/${name}`]),
+      ...syscalls.flatMap((name) => ["--group", name]),
+      ...["--", "/usr/bin/env", `CANARY=${fixture.canary}`, "READONLY=/opt/read-only"],
+      ...[`ABSTRACT=${fixture.abstractSocket}`, "GUEST=/.caisson-guest", `programs/${probe}`],
+    ];
+    return await collect(harness, argv, { account, env: process.env });
+  }
 }

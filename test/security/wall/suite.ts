@@ -1,18 +1,27 @@
 import assert from "node:assert/strict";
-import { describe, it } from "node:test";
-import { layOut } from "./fixture.ts";
+import { after, before, describe, it } from "node:test";
+import { type Fixture, layOut } from "./fixture.ts";
 import { judge, manifest } from "./manifest.ts";
-import type { Wall } from "./wall.ts";
+import type { OpenWall, Wall } from "./wall.ts";
 
-/** Every probe behind one wall, with and without the syscall groups that can be asked for. */
+/** Every probe behind one wall, each in a sandbox of its own, with and without the syscall groups that can be asked for. */
 export function probe(wall: Wall, account: { uid: number; gid: number }): void {
   for (const syscalls of [[], ["debug"], ["nested"]]) {
     const title = syscalls.length > 0 ? `${wall.name} with ${syscalls}` : wall.name;
     describe(title, { timeout: 300_000 }, () => {
+      let fixture: Fixture;
+      let open: OpenWall;
+      before(async () => {
+        fixture = await layOut(account);
+        open = await wall.open({ fixture, syscalls });
+      });
+      after(async () => {
+        await open?.[Symbol.asyncDispose]();
+        await fixture?.[Symbol.asyncDispose]();
+      });
       for (const program of manifest.probes) {
         it(`${program}: every attempt ends as the manifest says, and the host is unchanged`, async () => {
-          await using fixture = await layOut(account);
-          const { exitCode, output, complaint } = await wall.run({ fixture, probe: program, syscalls });
+          const { exitCode, output, complaint } = await open.run(program);
           assert.equal(exitCode, 0, complaint);
           const wrong = judge(program, output, { syscalls, has: wall.has }).filter(({ holds }) => !holds);
           assert.deepEqual(

@@ -1,6 +1,6 @@
 // A small internet on loopback: a name server, a web server and a TLS server at one address that rules may name, and on the
 // host's own loopback servers that nobody may reach.
-import { createSocket } from "node:dgram";
+import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 import { createServer as createHttpServer, type Server } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
@@ -46,12 +46,9 @@ export async function makeWorld(hosts: readonly string[]): Promise<World> {
   });
   await listen(web, outside);
   await listen(tls, outside);
-  await listen(trap, "127.0.0.1");
-  canary.port = (trap.address() as AddressInfo).port;
-  const udp = createSocket("udp4");
+  const udp = await listenOnBoth(trap);
+  canary.port = udp.address().port;
   udp.on("message", () => canary.datagrams++);
-  udp.bind(canary.port, "127.0.0.1");
-  await once(udp, "listening");
   return {
     names,
     requests,
@@ -71,7 +68,22 @@ export async function makeWorld(hosts: readonly string[]): Promise<World> {
   };
 }
 
-async function listen(server: Server | TcpServer, host: string): Promise<void> {
-  server.listen(0, host);
+async function listen(server: Server | TcpServer, host: string, port = 0): Promise<void> {
+  server.listen(port, host);
   await once(server, "listening");
+}
+
+/** A port of loopback that takes connections and datagrams; one that is free for these may be taken for those. */
+async function listenOnBoth(server: TcpServer): Promise<Socket> {
+  for (;;) {
+    const udp = createSocket("udp4").bind(0, "127.0.0.1");
+    await once(udp, "listening");
+    try {
+      await listen(server, "127.0.0.1", udp.address().port);
+      return udp;
+    } catch (error) {
+      udp.close();
+      if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
+    }
+  }
 }

@@ -6,6 +6,7 @@ import {
   SandboxSpecSchema,
   SandboxState,
 } from "@caisson/contract";
+import { trialsOver } from "../driver/cached-probe.ts";
 import { engineApprovals } from "./approvals.ts";
 import type { Box } from "./box.ts";
 import { engineChanges } from "./changes.ts";
@@ -293,6 +294,7 @@ class SandboxEngine implements Engine {
     await Promise.all(logs.map((log) => log.close()));
     await Promise.all([...context.boxes.values()].map((box) => box.ending));
     await context.cleaned();
+    await trialsOver();
   };
 
   /** A process of a sandbox that lives, whether it has exited or not. */

@@ -10,6 +10,7 @@ import {
   readFileSync,
   rmSync,
 } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Keeper } from "./keeper.ts";
 
@@ -35,7 +36,7 @@ function readableGuest(): string {
     process.env.CAISSON_GUEST ?? join(import.meta.dirname, "../../../../.caisson/bin/caisson-guest");
   if (!existsSync(built))
     throw new Error(`${built} is missing: run scripts/bootstrap.sh, or set CAISSON_GUEST`);
-  const directory = mkdtempSync("/tmp/caisson-guest-");
+  const directory = mkdtempSync(join(tmpdir(), "caisson-guest-"));
   chmodSync(directory, 0o755);
   process.on("exit", () => rmSync(directory, { recursive: true, force: true }));
   const copy = join(directory, "caisson-guest");
@@ -58,7 +59,7 @@ export class Bench implements AsyncDisposable {
     copiedGuest ??= readableGuest();
     this.guest = copiedGuest;
     this.keeper = this.newKeeper();
-    this.dir = mkdtempSync("/tmp/caisson-keeper-test-");
+    this.dir = mkdtempSync(join(tmpdir(), "caisson-keeper-test-"));
     this.give(this.dir);
   }
 

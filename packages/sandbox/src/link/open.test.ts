@@ -69,7 +69,7 @@ test("a guest of another version or build is named as such", async () => {
 });
 
 test("opening gives up when nobody is there or nobody answers", async () => {
-  const gone = new FakeGuest();
+  await using gone = new FakeGuest();
   await assert.rejects(openGuest(gone.connect, { reconnectDelaysMs: [0, 1] }), { code: "GUEST_LOST" });
   await using mute = await new FakeGuest({ onControl: () => true }).listen();
   await assert.rejects(openGuest(mute.connect, { helloTimeoutMs: 30 }), { code: "GUEST_LOST" });

@@ -1,0 +1,29 @@
+// Control groups of daemons' sandboxes: each daemon has one above all of them, named after its directory.
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, rmdirSync } from "node:fs";
+import { join } from "node:path";
+import { eventually } from "./eventually.ts";
+
+/** Those of the daemon that has, or had, this directory. */
+export function controlGroupsOf(home: string): string[] {
+  const name = createHash("sha256").update(home).digest("hex").slice(0, 12);
+  return ["pids", "memory", "cpu", "."]
+    .map((controller) => join("/sys/fs/cgroup", controller, "caisson", name))
+    .filter(existsSync);
+}
+
+/** For a daemon that was killed and cannot; its sandboxes must be gone or going. */
+export async function removeControlGroupsOf(home: string): Promise<void> {
+  for (const group of controlGroupsOf(home)) await eventually(() => removed(group), Boolean, { what: group });
+}
+
+function removed(group: string): boolean {
+  try {
+    for (const entry of readdirSync(group, { withFileTypes: true }))
+      if (entry.isDirectory()) rmdirSync(join(group, entry.name));
+    rmdirSync(group);
+    return true;
+  } catch {
+    return false;
+  }
+}
