@@ -45,18 +45,15 @@ export async function conform(
   env: Record<string, string> = {},
 ): Promise<void> {
   const subjects: Subject[] = [];
-  const docker = canStartDockerd() && !usePodman ? await sharedDockerd() : undefined;
-  after(() => docker?.[Symbol.asyncDispose]());
+  // Ends in the opposite order, all of it, whatever fails.
+  const used = new AsyncDisposableStack();
+  after(() => used.disposeAsync());
+  const docker = used.use(canStartDockerd() && !usePodman ? await sharedDockerd() : undefined);
   for (const account of accounts()) {
-    const podman = usePodman ? await startPodman(account) : undefined;
-    if (podman) after(() => podman[Symbol.asyncDispose]());
+    const podman = used.use(usePodman ? await startPodman(account) : undefined);
     const engine = docker ?? podman;
-    const daemon = await startDaemon({ account, env: { ...canaries, ...engine?.env, ...env } });
-    const client = await connect({ socket: daemon.socket });
-    after(async () => {
-      await client.close();
-      await daemon[Symbol.asyncDispose]();
-    });
+    const daemon = used.use(await startDaemon({ account, env: { ...canaries, ...engine?.env, ...env } }));
+    const client = used.use(await connect({ socket: daemon.socket }));
     const { drivers } = await client.system.capabilities();
     const usable = drivers.filter(
       ({ name, usable }) => usable && (only === undefined || only.includes(name)),

@@ -1,16 +1,10 @@
 import assert from "node:assert/strict";
-import { globSync, readFileSync } from "node:fs";
 import { it } from "node:test";
+import { processorQuotasOf } from "../support/control-groups.ts";
 import { refused } from "../support/errors.ts";
 import { conform } from "./conform.ts";
 
 const MiB = 1024 * 1024;
-
-/** Microseconds of each tenth of a second that a sandbox's control group may have. */
-function quotasOf(boxId: string): string[] {
-  const files = globSync(`/sys/fs/cgroup/**/caisson/*/${boxId}/{cpu.cfs_quota_us,cpu.max}`);
-  return files.map((file) => readFileSync(file, "utf8").split(/\s/)[0]!);
-}
 
 await conform(({ box: make, gaps, hasOwnKernel }) => {
   const shared =
@@ -108,7 +102,7 @@ await conform(({ box: make, gaps, hasOwnKernel }) => {
     }
     await using box = answer;
     // A kernel of its own counts a task as running while it waits for the host's processor: there the bound itself is looked at.
-    if (hasOwnKernel) return assert.deepEqual(quotasOf(box.id), ["20000"]);
+    if (hasOwnKernel) return assert.deepEqual(processorQuotasOf(box.id), ["20000"]);
     const exit = await box.run(["perl", "-e", "my $end = time + 2; 1 while time < $end"]);
     assert.ok(exit.usage.userMs < exit.durationMs * 0.6, `${exit.usage.userMs} of ${exit.durationMs} ms`);
   });

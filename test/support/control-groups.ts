@@ -1,6 +1,6 @@
 // Control groups of daemons' sandboxes: each daemon has one above all of them, named after its directory.
 import { createHash } from "node:crypto";
-import { existsSync, readdirSync, rmdirSync } from "node:fs";
+import { existsSync, globSync, readdirSync, readFileSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 import { eventually } from "./eventually.ts";
 
@@ -10,6 +10,12 @@ export function controlGroupsOf(home: string): string[] {
   return ["pids", "memory", "cpu", "."]
     .map((controller) => join("/sys/fs/cgroup", controller, "caisson", name))
     .filter(existsSync);
+}
+
+/** Microseconds of each tenth of a second that a sandbox's control group may have. */
+export function processorQuotasOf(boxId: string): string[] {
+  const files = globSync(`/sys/fs/cgroup/**/caisson/*/${boxId}/{cpu.cfs_quota_us,cpu.max}`);
+  return files.map((file) => readFileSync(file, "utf8").split(/\s/)[0]!);
 }
 
 /** For a daemon that was killed and cannot; its sandboxes must be gone or going. */

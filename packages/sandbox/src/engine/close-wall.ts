@@ -1,8 +1,6 @@
 import { CaissonError, WorkspaceMode } from "@caisson/contract";
 import type { Sealed } from "@caisson/contract/link";
-import type { Launched } from "../driver/driver.ts";
-import { type LimitValues, outerLimits, sameBounds } from "../limits/index.ts";
-import { preparedLimits } from "../profiles/index.ts";
+import { bound, groupOf } from "./bounds.ts";
 import { cacheMounts } from "./caches.ts";
 import type { EngineContext } from "./context.ts";
 import { enforcementOf, type HashedReport, hashed } from "./enforcement.ts";
@@ -26,11 +24,7 @@ export interface Closing {
 /** Bounds a sandbox that was taken, hands in what it is to see, and has its guest close the wall. */
 export async function closeWall(context: EngineContext, plan: SandboxPlan, taken: Taken): Promise<Closing> {
   const { launched, guest, dir } = taken;
-  // Those of the pool have the default profile's bounds already.
-  if (!sameBounds(plan.limits, preparedLimits)) {
-    const group = launched.cgroup ?? context.cgroups.cgroups?.find(taken.id);
-    await group?.configure(outerLimits(plan.driver, outsideLimits(plan.limits, launched)));
-  }
+  await bound(groupOf(context, taken), plan, launched);
   await refuseSockets(plan.workspace, context.parts.guest);
   // Sent ahead of the seal, and answered in order.
   const limited = launched.limitMemory?.(plan.limits.memoryBytes);
@@ -56,12 +50,6 @@ export async function closeWall(context: EngineContext, plan: SandboxPlan, taken
   });
   enforced.catch(() => {});
   return { enforced };
-}
-
-/** What a kernel of its own bounds inside, its process outside must not be killed for. */
-function outsideLimits(limits: LimitValues, launched: Launched): LimitValues {
-  if (!launched.limitMemory) return limits;
-  return { ...limits, memoryBytes: preparedLimits.memoryBytes, pids: preparedLimits.pids };
 }
 
 /** A guest that fails to seal exits with the code of the step; waiting for its answer would be in vain. */

@@ -1,5 +1,6 @@
 import { CaissonError, SandboxState } from "@caisson/contract";
 import { type StateChange, soonMs } from "@caisson/store";
+import { groupOf } from "./bounds.ts";
 import type { Box } from "./box.ts";
 import { bringFiles, toolFiles } from "./bring-files.ts";
 import { cleanUp } from "./clean-up.ts";
@@ -48,7 +49,7 @@ export async function startBox(
   box.record.state = SandboxState.STARTING;
   register(context, box);
   try {
-    box.cgroup = launched.cgroup ?? context.cgroups.cgroups?.find(taken.id);
+    box.cgroup = groupOf(context, taken);
     if (plan.secrets) {
       await plan.secrets.keep(taken.dir);
       box.interceptor = plan.secrets.interceptor;

@@ -5,6 +5,7 @@ import { CaissonError, type CallContext, SandboxSpecSchema } from "@caisson/cont
 import type { StateChange } from "@caisson/store";
 import type { Guest } from "../../link/guest.ts";
 import { continueBox, loadProcesses } from "../adopt.ts";
+import { bound, groupOf } from "../bounds.ts";
 import { Box } from "../box.ts";
 import type { EngineContext } from "../context.ts";
 import type { SpecInit } from "../engine.ts";
@@ -114,8 +115,11 @@ export async function continueMachine(
   box.place = place;
   box.launched = launched;
   box.record.launch = launched.record;
+  box.cgroup = groupOf(context, launch);
   register(context, box);
   try {
+    const driver = context.parts.drivers.find(({ name }) => name === snapshot.sandbox.driver)!;
+    await bound(box.cgroup, { driver, limits: snapshot.sandbox.limits }, launched);
     for (const name of [parts.output, layerName]) {
       if (existsSync(`${dir}/${name}`))
         await cp(`${dir}/${name}`, `${launch.dir}/${name}`, { recursive: true });
