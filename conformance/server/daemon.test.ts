@@ -49,7 +49,7 @@ describe("conformance", { timeout: 600_000 }, () => {
       (match) => match !== null,
     );
     await using client = await connect({ socket: daemon.socket });
-    const { secret } = await client.keys.create("conformance", { scopes: ["read", "write"] });
+    const { secret } = await client.keys.create("conformance", { scopes: ["read", "write", "all"] });
     const { code, outcomes } = await hold("--url", found![1]!, "--key", secret);
     assert.deepEqual(failed(outcomes), []);
     assert.deepEqual(skipped(outcomes), ["faces.ttrpc"]);

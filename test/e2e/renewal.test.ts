@@ -5,7 +5,9 @@ import {
   appendFileSync,
   copyFileSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
+  readFileSync,
   renameSync,
   rmSync,
   writeFileSync,
@@ -16,7 +18,7 @@ import { after, describe, it } from "node:test";
 import { connect } from "@caisson/client";
 import { type Account, readText, root, self, temporaryDirectory } from "../support/daemon.ts";
 import { eventually } from "../support/eventually.ts";
-import { Launcher } from "../support/launcher.ts";
+import { ending, Launcher } from "../support/launcher.ts";
 
 /** A checkout of our own to edit. */
 function checkout(): string {
@@ -46,6 +48,7 @@ function setUp() {
     CAISSON_HOME: home,
     CAISSON_CONFIG: join(home, "config.yaml"),
     CAISSON_LISTEN_TCP: "off",
+    CAISSON_ROOT: account.root,
   };
   const caisson = new Launcher({ account, env });
   after(async () => {
@@ -58,6 +61,25 @@ function setUp() {
     for (const dir of [home, account.root]) rmSync(dir, { recursive: true });
   });
   return { account, caisson, socket: join(home, "run/daemon.sock"), log: join(home, "daemon.log") };
+}
+
+/** The launcher with another build's name in it. */
+function ofAnotherBuild(
+  account: Account,
+  caisson: Launcher,
+): { run(args: string[]): ReturnType<Launcher["run"]> } {
+  const guest = join(account.root, ".caisson/bin/caisson-guest");
+  const build = spawnSync(guest, ["build-id"], { encoding: "utf8" }).stdout.trim();
+  // Its end may also stand in instructions.
+  const end = build.slice(-8);
+  const text = readFileSync(guest, "latin1").replaceAll(
+    end,
+    end.slice(0, -1) + (end.endsWith("0") ? "1" : "0"),
+  );
+  const other = join(account.root, ".caisson/other");
+  mkdirSync(join(other, "bin"), { recursive: true });
+  writeFileSync(join(other, "bin/caisson"), text, { encoding: "latin1", mode: 0o755 });
+  return { run: (args) => ending(caisson.start(args, {}, join(other, "bin/caisson"))) };
 }
 
 describe("an old daemon", { timeout: 180_000 }, () => {
@@ -115,6 +137,16 @@ describe("an old daemon", { timeout: 180_000 }, () => {
     );
     assert.equal((await caisson.json(["daemon", "status"])).pid, pid);
     assert.match(readText(log), /no daemon can be made of them/);
+    // One that is younger than a few seconds was just started by the same call, as far as it knows.
+    const refused = await eventually(
+      () => caisson.run(["daemon", "restart"]),
+      ({ code }) => code !== 0,
+    );
+    assert.match(refused.err, /not restarted: none can be made of the sources .*: SyntaxError/);
+    const foreign = await ofAnotherBuild(account, caisson).run(["version"]);
+    assert.match(foreign.err, /of another build than the daemon.*: SyntaxError/);
+    assert.equal(foreign.code, 125);
+    assert.equal((await caisson.json(["daemon", "status"])).pid, pid);
     writeFileSync(edited, `${whole}\n// Edited.\n`);
     await eventually(
       () => caisson.json(["daemon", "status"]),

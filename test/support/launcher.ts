@@ -31,9 +31,13 @@ export class Launcher {
   }
 
   /** Starts it and leaves it running. */
-  start(args: string[], options: LaunchOptions & { input?: "pipe" | "ignore" } = {}): ChildProcess {
+  start(
+    args: string[],
+    options: LaunchOptions & { input?: "pipe" | "ignore" } = {},
+    program = join(this.#daemon.account.root, ".caisson/bin/caisson"),
+  ): ChildProcess {
     const { account, env } = this.#daemon;
-    return spawn(join(account.root, ".caisson/bin/caisson"), args, {
+    return spawn(program, args, {
       cwd: options.cwd ?? this.cwd,
       env: { ...env, ...options.env },
       stdio: [options.input ?? (options.stdin === undefined ? "ignore" : "pipe"), "pipe", "pipe"],

@@ -49,6 +49,9 @@ pub struct Open {
     /// Standard input is closed or /dev/null: there is nothing to ask for.
     #[prost(bool, tag = "9")]
     pub stdin_is_empty: bool,
+    /// The installation from which the launcher would start a daemon; empty where it would start another command.
+    #[prost(bytes = "vec", tag = "10")]
+    pub root: ::prost::alloc::vec::Vec<u8>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Size {

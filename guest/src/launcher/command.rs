@@ -22,6 +22,12 @@ pub fn daemon_command() -> Result<Command, Trouble> {
     node_with(&["--max-semi-space-size=8"], "packages/daemon/src/main.ts")
 }
 
+/// Where a daemon would be started from, unless another command is to be it.
+pub fn daemon_root() -> Option<PathBuf> {
+    let other = env::var_os("CAISSON_DAEMON_COMMAND").is_some_and(|words| !words.is_empty());
+    if other { None } else { root().ok() }
+}
+
 /// Replaces this process by the CLI in a Node of its own. Returns only if that fails.
 pub fn run_cli_here(args: &[OsString]) -> Result<u8, Trouble> {
     let mut command = node_with(&[], "packages/cli/src/main.ts")?;

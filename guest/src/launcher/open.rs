@@ -15,6 +15,7 @@ use rustix::{
 };
 
 use super::{
+    command,
     terminal::{self, is_terminal},
     trouble::Trouble,
     ttrpc::MESSAGE_BYTES,
@@ -33,6 +34,7 @@ pub fn open(args: &[OsString]) -> Result<Open, Trouble> {
         size: terminal::size(),
         build: BUILD_ID.into(),
         stdin_is_empty: is_empty(stdio::stdin()),
+        root: command::daemon_root().map(|root| root.into_os_string().into_vec()).unwrap_or_default(),
     };
     // The oneof around it adds a few bytes.
     if open.encoded_len() + 64 > MESSAGE_BYTES {

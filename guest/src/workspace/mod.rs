@@ -6,6 +6,7 @@ pub mod beneath;
 mod carry_out;
 mod compare;
 mod copying;
+mod directories;
 mod export;
 mod git_index;
 mod journal;

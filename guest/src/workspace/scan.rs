@@ -7,10 +7,15 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
-use rustix::{fs::Stat, io::Errno};
+use rustix::{
+    fs::{self, Stat},
+    io::Errno,
+};
 
 use super::{
-    Answers, JobError, beneath, compare, git_index,
+    Answers, JobError, beneath, compare,
+    directories::Directories,
+    git_index,
     journal::{Identity, Known},
     layer::{self, Place},
     renames,
@@ -43,12 +48,6 @@ pub struct Since {
     except: HashSet<Vec<u8>>,
 }
 
-/// The same file, as far as its signature tells.
-fn is_alike(old: &Stat, new: &Stat) -> bool {
-    let signature = |stat: &Stat| (stat.st_size, stat.st_mtime, stat.st_mtime_nsec, layer::permissions(stat));
-    layer::file_type(new) == Type::Regular && layer::file_type(old) == Type::Regular && signature(old) == signature(new)
-}
-
 impl Since {
     pub fn new(attached_at_ns: i64, rebased: Option<&Rebased>) -> Self {
         let rebased_at_ns = rebased.map_or(attached_at_ns, |rebased| rebased.at_ns);
@@ -63,8 +62,10 @@ impl Since {
 
 /// Every change, in the order of paths, without contents.
 pub fn changes(place: &Place, since: Since) -> Result<Vec<LayerChange>, JobError> {
-    let mut scan = Scan { known: Known::read(place)?, copied_at_ns: place.copied_at_ns, since, found: Vec::new() };
-    scan.directory(place.upper.as_fd(), Some(place.lower.as_fd()), b"", place.copied_at_ns.is_some())?;
+    let copied = place.copied_at_ns.map(|at_ns| Copied { at_ns, directories: Directories::read(&place.layer) });
+    let seen = Seen { hidden: copied.is_some(), in_place: true };
+    let mut scan = Scan { known: Known::read(place)?, copied, since, found: Vec::new() };
+    scan.directory(place.upper.as_fd(), Some(place.lower.as_fd()), b"", seen)?;
     scan.removed_before(place)?;
     scan.found.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(scan.found)
@@ -72,9 +73,24 @@ pub fn changes(place: &Place, since: Since) -> Result<Vec<LayerChange>, JobError
 
 struct Scan {
     known: Known,
-    copied_at_ns: Option<i64>,
+    copied: Option<Copied>,
     since: Since,
     found: Vec<LayerChange>,
+}
+
+/// The copy that a sandbox was given.
+struct Copied {
+    at_ns: i64,
+    directories: Directories,
+}
+
+/// What is known of a directory of the layer, and of everything below it.
+#[derive(Clone, Copy)]
+struct Seen {
+    /// None of the project's are seen through it.
+    hidden: bool,
+    /// It is where the copy had it.
+    in_place: bool,
 }
 
 impl Scan {
@@ -84,10 +100,10 @@ impl Scan {
         upper: BorrowedFd,
         lower: Option<BorrowedFd>,
         path: &[u8],
-        hidden: bool,
+        seen: Seen,
     ) -> Result<(), JobError> {
         let names = beneath::names(upper)?;
-        if let (true, Some(lower)) = (hidden, lower) {
+        if let (true, Some(lower)) = (seen.hidden, lower) {
             for name in beneath::names(lower)? {
                 if names.binary_search(&name).is_err() {
                     self.deleted(lower, &name, beneath::join(path, &name))?;
@@ -95,7 +111,7 @@ impl Scan {
             }
         }
         for name in &names {
-            self.entry(upper, lower, name, beneath::join(path, name), hidden)?;
+            self.entry(upper, lower, name, beneath::join(path, name), seen)?;
         }
         Ok(())
     }
@@ -106,7 +122,7 @@ impl Scan {
         lower: Option<BorrowedFd>,
         name: &OsStr,
         path: Vec<u8>,
-        hidden: bool,
+        seen: Seen,
     ) -> Result<(), JobError> {
         let Some(new) = beneath::stat(upper, name)? else { return Ok(()) };
         let old = match lower {
@@ -120,12 +136,12 @@ impl Scan {
             };
         }
         match (lower, &old) {
-            _ if self.known.is_delivered(&path, Identity::of_source(&new)) => {}
+            _ if self.known.is_delivered(&path, Identity::of_source(&new)) || self.is_untouched(&new, seen) => {}
             (Some(lower), Some(old)) => self.both(upper, lower, name, &path, (old, &new))?,
             _ => self.push(change(path.clone(), Kind::Added, None, Some(layer::state(upper, name, &new)?), false)),
         }
         if layer::file_type(&new) == Type::Directory {
-            self.below(upper, lower, old.as_ref(), name, &path, hidden)?;
+            self.below(upper, lower, old.as_ref(), name, &path, seen)?;
         }
         Ok(())
     }
@@ -139,14 +155,6 @@ impl Scan {
         path: &[u8],
         (old, new): (&Stat, &Stat),
     ) -> Result<(), JobError> {
-        // Nobody has touched the copy since it was made. If it differs, the host changed the original, or what holds it was
-        // moved here whole, which its ctime does not tell.
-        if self.copied_at_ns.is_some_and(|copied_at| layer::ctime_ns(new) < copied_at) {
-            let by_host = self.copied_at_ns.is_some_and(|at| layer::ctime_ns(old) >= at) && !self.known.is_ours(old);
-            if by_host || is_alike(old, new) {
-                return Ok(());
-            }
-        }
         let conflict = self.conflicts(old, path);
         let (before, after) = (layer::state(lower, name, old)?, layer::state(upper, name, new)?);
         let looks_other = before.r#type != after.r#type || before.target != after.target || before.size != after.size;
@@ -179,7 +187,7 @@ impl Scan {
         old: Option<&Stat>,
         name: &OsStr,
         path: &[u8],
-        hidden: bool,
+        seen: Seen,
     ) -> Result<(), JobError> {
         let inner = beneath::open_directory(upper, name.as_encoded_bytes())?;
         let project = match (lower, old) {
@@ -189,8 +197,17 @@ impl Scan {
             _ => None,
         };
         // Below an opaque directory none of the project's are seen, though they are not marked themselves.
-        let hidden = hidden || layer::is_opaque(&inner);
-        self.directory(inner.as_fd(), project.as_ref().map(AsFd::as_fd), path, hidden)
+        let hidden = seen.hidden || layer::is_opaque(&inner);
+        let in_place = match &self.copied {
+            Some(copied) if seen.in_place => copied.directories.is_in_place(path, fs::fstat(&inner)?.st_ino),
+            _ => false,
+        };
+        self.directory(inner.as_fd(), project.as_ref().map(AsFd::as_fd), path, Seen { hidden, in_place })
+    }
+
+    /// Is it what the copy had there? Where it differs from the project now, the host has changed that.
+    fn is_untouched(&self, new: &Stat, seen: Seen) -> bool {
+        seen.in_place && self.copied.as_ref().is_some_and(|copied| layer::ctime_ns(new) < copied.at_ns)
     }
 
     /// What was taken back after it had been deleted, and that nothing in the layer tells of.
@@ -246,7 +263,7 @@ impl Scan {
 
     /// A copy has no sockets and the like, and nothing that was made since.
     fn never_copied(&self, old: &Stat, born: Option<i64>) -> bool {
-        self.copied_at_ns.is_some()
+        self.copied.is_some()
             && match layer::file_type(old) {
                 Type::Special => true,
                 // Its entries change a directory's ctime.

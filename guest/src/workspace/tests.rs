@@ -349,6 +349,36 @@ fn a_copy_has_everything_but_sockets_and_its_scan_tells_what_it_lacks() {
 }
 
 #[test]
+fn in_a_copy_what_was_moved_whole_is_the_sandbox_s_and_what_nobody_touched_is_the_host_s() {
+    let mut case = Case::new("moved");
+    case.is_copy = true;
+    for (path, content) in [("a/f", "1"), ("b/f", "2"), ("kept/f", "3"), ("gone/f", "4"), ("c/same", "5")] {
+        write(case.project(path), content);
+    }
+    // Alike but for their content.
+    let time = fs::metadata(case.project("b/f")).unwrap().modified().unwrap();
+    fs::File::open(case.project("a/f")).unwrap().set_modified(time).unwrap();
+    case.job(Job::Copy(CopyJob {})).unwrap();
+    // The host goes on.
+    write(case.project("a/f"), "host");
+    write(case.project("kept/f"), "host");
+    fs::remove_dir_all(case.project("gone")).unwrap();
+    assert!(case.scan().is_empty(), "{:?}", kinds(&case.scan()));
+    fs::rename(case.upper("a"), case.upper("x")).unwrap();
+    fs::rename(case.upper("b"), case.upper("a")).unwrap();
+    fs::rename(case.upper("x"), case.upper("b")).unwrap();
+    let job = ScanJob { attached_at_ns: 0, ..ScanJob::default() };
+    let found = case.job(Job::Scan(job)).unwrap();
+    let found: Vec<_> = found
+        .into_iter()
+        .map(|answer| if let Answer::Change(change) = answer { change } else { panic!() })
+        .map(|change| (String::from_utf8(change.path.clone()).unwrap(), change.kind(), change.conflict))
+        .collect();
+    let expected = [("a/f", Kind::Modified, true), ("b/f", Kind::Modified, true)];
+    assert_eq!(found, expected.map(|(path, kind, conflict)| (path.to_string(), kind, conflict)));
+}
+
+#[test]
 fn a_copy_of_a_sparse_file_stays_sparse() {
     let case = Case::new("sparse");
     let file = fs::File::create(case.upper("sparse")).unwrap();

@@ -7,14 +7,16 @@ use rustix::{
     io::Errno,
 };
 
-use super::{JobError, beneath, copying, layer, layer::Place};
+use super::{JobError, beneath, copying, directories::Directories, layer, layer::Place};
 use crate::proto::keeper::{JobDone, LayerFileType as Type};
 
 /// Copies the project into the layer: files, links and directories, with modes and times. Sockets, FIFOs and devices
 /// stay behind.
 pub fn copy(place: &Place) -> Result<JobDone, JobError> {
     let device = fs::fstat(&place.lower)?.st_dev;
-    let count = directory(&place.lower, &place.upper, b"", device)?;
+    let mut copier = Copier { device, directories: Directories::default() };
+    let count = copier.directory(&place.lower, &place.upper, b"")?;
+    copier.directories.write(&place.layer)?;
     mark(place)?;
     Ok(JobDone { count, ..JobDone::default() })
 }
@@ -32,40 +34,52 @@ fn mark(place: &Place) -> Result<(), JobError> {
     Ok(())
 }
 
-fn directory(from: &OwnedFd, to: &OwnedFd, path: &[u8], device: u64) -> Result<u64, JobError> {
-    let mut count = 0;
-    for name in beneath::names(from)? {
-        let path = beneath::join(path, &name);
-        count += match entry(from, to, &name, &path, device) {
-            // The host removed it while it was being copied.
-            Err(error) if error.errno == Errno::NOENT.raw_os_error() => 0,
-            other => other.map_err(|error| named(error, &path))?,
-        };
-    }
-    Ok(count)
+struct Copier {
+    /// The project's file system.
+    device: u64,
+    directories: Directories,
 }
 
-fn entry(from: &OwnedFd, to: &OwnedFd, name: &OsStr, path: &[u8], device: u64) -> Result<u64, JobError> {
-    let Some(stat) = beneath::stat(from, name)? else { return Ok(0) };
-    match layer::file_type(&stat) {
-        Type::Regular | Type::Symlink => copying::copy((from, name), (to, name))?,
-        Type::Directory => {
-            if stat.st_dev != device {
-                return Err(JobError::new("WORKSPACE_REFUSED", "workspace.nested: a file system is mounted inside"));
-            }
-            let inner = beneath::open_directory(from, name.as_encoded_bytes())?;
-            match fs::mkdirat(to, name, Mode::from_raw_mode(0o700)) {
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(error) => return Err(error.into()),
-            }
-            let made = beneath::open_directory(to, name.as_encoded_bytes())?;
-            let count = directory(&inner, &made, path, device)?;
-            fs::fchmod(&made, Mode::from_raw_mode(layer::permissions(&stat)))?;
-            return Ok(count + 1);
+impl Copier {
+    fn directory(&mut self, from: &OwnedFd, to: &OwnedFd, path: &[u8]) -> Result<u64, JobError> {
+        let mut count = 0;
+        for name in beneath::names(from)? {
+            let path = beneath::join(path, &name);
+            count += match self.entry(from, to, &name, &path) {
+                // The host removed it while it was being copied.
+                Err(error) if error.errno == Errno::NOENT.raw_os_error() => 0,
+                other => other.map_err(|error| named(error, &path))?,
+            };
         }
-        _ => return Ok(0),
+        Ok(count)
     }
-    Ok(1)
+
+    fn entry(&mut self, from: &OwnedFd, to: &OwnedFd, name: &OsStr, path: &[u8]) -> Result<u64, JobError> {
+        let Some(stat) = beneath::stat(from, name)? else { return Ok(0) };
+        match layer::file_type(&stat) {
+            Type::Regular | Type::Symlink => copying::copy((from, name), (to, name))?,
+            Type::Directory => {
+                if stat.st_dev != self.device {
+                    return Err(JobError::new(
+                        "WORKSPACE_REFUSED",
+                        "workspace.nested: a file system is mounted inside",
+                    ));
+                }
+                let inner = beneath::open_directory(from, name.as_encoded_bytes())?;
+                match fs::mkdirat(to, name, Mode::from_raw_mode(0o700)) {
+                    Ok(()) | Err(Errno::EXIST) => {}
+                    Err(error) => return Err(error.into()),
+                }
+                let made = beneath::open_directory(to, name.as_encoded_bytes())?;
+                self.directories.note(path, fs::fstat(&made)?.st_ino);
+                let count = self.directory(&inner, &made, path)?;
+                fs::fchmod(&made, Mode::from_raw_mode(layer::permissions(&stat)))?;
+                return Ok(count + 1);
+            }
+            _ => return Ok(0),
+        }
+        Ok(1)
+    }
 }
 
 /// Says which file it was that could not be read.

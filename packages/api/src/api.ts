@@ -2,6 +2,7 @@ import type { Server, Socket } from "node:net";
 import type { ServedService } from "@caisson/contract";
 import { ownerIdentity } from "./auth/identity.ts";
 import type { JwtOptions } from "./auth/jwt.ts";
+import { onlyOwn } from "./auth/ownership.ts";
 import type { Gate } from "./faces/http/gate.ts";
 import type { HttpHandler } from "./faces/http/handler.ts";
 import type { Page } from "./faces/http/pages.ts";
@@ -47,7 +48,7 @@ export interface Api {
 
 /** Serves the contract on every face. HTTP is loaded when the first HTTP connection comes. */
 export function createApi(options: ApiOptions): Api {
-  const made = createServices(options);
+  const made = onlyOwn(createServices(options), options.engine);
   const services = options.wrap?.(made) ?? made;
   const { log } = options;
   const listeners: Server[] = [];

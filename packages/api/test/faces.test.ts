@@ -50,7 +50,7 @@ test("every method gives the same answer on every face", async (t) => {
   await using server = await startServer();
   const options = { baseUrl: server.url };
   const { services } = server.api;
-  const local = createInProcessTransport(services, { actor: "test", nextRequestId: () => "r" });
+  const local = createInProcessTransport(services, { actor: "uid:0", nextRequestId: () => "r" });
   const inProcess: Call = async (method, messages) =>
     method.methodKind === "unary"
       ? [await local.unary(method, messages[0] as never)]

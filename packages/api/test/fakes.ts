@@ -174,6 +174,7 @@ export function fakeEngine(watched: Watched): Engine {
       set: async () => secret,
       remove: async () => {},
     },
+    owners: { ofSandbox: () => "key:read", ofSnapshot: () => "key:read" },
     snapshots: {
       pause: async () => sandbox,
       resume: async () => sandbox,

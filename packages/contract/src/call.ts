@@ -15,6 +15,13 @@ export interface CallContext {
   readonly surroundings?: Surroundings;
   /** The caller may answer requests for approval; where it is not said, only the daemon's owner may. */
   readonly mayApprove?: boolean;
+  /** The caller sees what others have made; where it is not said, only the daemon's owner does. */
+  readonly seesAll?: boolean;
+}
+
+/** Does a caller see what others have made? */
+export function seesAll(call: Pick<CallContext, "actor" | "seesAll">): boolean {
+  return call.seesAll ?? call.actor.startsWith("uid:");
 }
 
 /** By which programs are found on somebody's machine. */

@@ -1,9 +1,10 @@
 // Repositories in projects: what git inside does, what of it reaches the host, and what would make git on the host act.
 import assert from "node:assert/strict";
-import { rmSync, writeFileSync } from "node:fs";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { accounts, temporaryDirectory } from "../../support/daemon.ts";
+import { eventually } from "../../support/eventually.ts";
 import { makeProject, type Subject, subject } from "./project.ts";
 
 const repository =
@@ -88,6 +89,15 @@ for (const account of accounts()) {
       await box.run(["sh", "-c", "touch f; git status --short; git status --short"]);
       assert.match((await box.run(["git", "ls-files", "--debug", "f"])).stdout.text, /mtime/);
       assert.deepEqual(await look(), []);
+      // Nor is it a reason to keep anything.
+      project.sh("touch f");
+      const { sandboxId } = await it.client.run(["sh", "-c", "git status --short; git status --short"], {
+        spec: { workspace: { dir: project.dir } },
+      });
+      await eventually(
+        () => existsSync(join(it.daemon.home, "sandboxes", sandboxId, "layer")),
+        (kept) => !kept,
+      );
       await box.run(["sh", "-c", "echo 3 > f; git add f"]);
       assert.ok((await look()).includes(".git/index"));
       await box.workspace.apply();

@@ -12,7 +12,7 @@ export interface Identity {
 export function ownerIdentity(uid: number): Identity {
   return {
     actor: `uid:${uid}`,
-    scopes: new Set([Scope.PUBLIC, Scope.READ, Scope.WRITE, Scope.APPROVE, Scope.ADMIN]),
+    scopes: new Set([Scope.PUBLIC, Scope.READ, Scope.WRITE, Scope.APPROVE, Scope.ADMIN, Scope.ALL]),
   };
 }
 

@@ -29,6 +29,7 @@ const scopes: Readonly<Record<string, Scope>> = {
   "caisson:write": Scope.WRITE,
   "caisson:approve": Scope.APPROVE,
   "caisson:admin": Scope.ADMIN,
+  "caisson:all": Scope.ALL,
 };
 
 /** Checks tokens; returns who they speak for. */

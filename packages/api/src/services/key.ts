@@ -3,14 +3,14 @@ import { KeyService, Scope, type ServedService, serve } from "@caisson/contract"
 import type { KeyRecord, Keys } from "../auth/keys.ts";
 import { checkKeyName, invalid } from "./check.ts";
 
-const grantable: readonly Scope[] = [Scope.READ, Scope.WRITE, Scope.APPROVE, Scope.ADMIN];
+const grantable: readonly Scope[] = [Scope.READ, Scope.WRITE, Scope.APPROVE, Scope.ADMIN, Scope.ALL];
 
 export function keyService(keys: Keys): ServedService {
   return serve(KeyService, {
     async createKey(request, call) {
       const scopes = request.scopes.length === 0 ? [Scope.READ, Scope.WRITE] : [...new Set(request.scopes)];
       if (scopes.some((scope) => !grantable.includes(scope))) {
-        throw invalid("`scopes` may hold SCOPE_READ, SCOPE_WRITE, SCOPE_APPROVE and SCOPE_ADMIN");
+        throw invalid("`scopes` may hold SCOPE_READ, SCOPE_WRITE, SCOPE_APPROVE, SCOPE_ADMIN and SCOPE_ALL");
       }
       const made = await keys.create(checkKeyName(request.name), scopes, request.ttlS, call.actor);
       return { key: describe(made.key), secret: made.secret };

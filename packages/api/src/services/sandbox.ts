@@ -1,4 +1,4 @@
-import { SandboxService, type ServedService, serve } from "@caisson/contract";
+import { SandboxService, type ServedService, seesAll, serve } from "@caisson/contract";
 import type { Engine } from "@caisson/sandbox";
 import { checkKey, checkLabels, checkPageSize, checkSandboxId, checkSpec } from "./check.ts";
 import type { Repeats } from "./repeats.ts";
@@ -12,8 +12,9 @@ export function sandboxService(engine: Engine, repeats: Repeats): ServedService 
     async getSandbox(request) {
       return { sandbox: await engine.get(checkSandboxId(request.sandboxId)) };
     },
-    async listSandboxes(request) {
+    async listSandboxes(request, call) {
       return await engine.list({
+        ...(seesAll(call) ? {} : { owner: call.actor }),
         labels: checkLabels(request.labels),
         all: request.all,
         pageSize: checkPageSize(request.pageSize),

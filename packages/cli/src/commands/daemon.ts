@@ -40,7 +40,7 @@ const restart = defineCommand({
     const daemon = control(host);
     const status = daemon.status();
     if (Date.now() - status.startedAt.getTime() > youngMs) {
-      daemon.restart();
+      await daemon.restart();
       return 0;
     }
     if (options.json) await print.json(status);

@@ -5,14 +5,14 @@ const create = defineCommand({
   name: "create",
   summary: "Make a key; its secret is printed this once",
   details:
-    "Keys of one daemon differ in what they may do, not in what they see: one that may read sees every sandbox. Whoever must\n" +
-    "not see the others' gets a daemon of their own.",
+    "A key sees what was made with it: its own sandboxes, sessions, snapshots and events. With the scope `all`, or\n" +
+    "`admin`, it sees those of all others too.",
   positionals: [{ name: "NAME", summary: "1 to 64 letters, digits, `.`, `_` or `-`" }],
   options: {
     scope: {
       kind: "choice",
       many: true,
-      choices: ["read", "write", "approve", "admin"],
+      choices: ["read", "write", "approve", "admin", "all"],
       summary: "What it may do. Default: read and write",
     },
     ttl: { kind: "duration", summary: "When it expires. Default: never" },

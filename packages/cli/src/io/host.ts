@@ -3,8 +3,8 @@ export interface DaemonControl {
   status(): DaemonStatus;
   /** Begins a graceful stop once this command line has been answered. Sandboxes live on. */
   stop(): void;
-  /** The same, and the launcher starts a new one. */
-  restart(): void;
+  /** The same, and the launcher starts a new one; rejects, and stays, where none could be started. */
+  restart(): Promise<void>;
   /** The log's last lines, then what comes, if asked for. */
   logs(options: { lines: number; follow: boolean; signal: AbortSignal }): AsyncIterable<Uint8Array>;
 }

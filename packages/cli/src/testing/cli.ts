@@ -60,7 +60,7 @@ export class Cli {
           listening: ["http://127.0.0.1:7676"],
         }),
         stop: () => void told.stopped++,
-        restart: () => void told.restarted++,
+        restart: async () => void told.restarted++,
         async *logs({ lines }) {
           yield Buffer.from(`${lines} lines\n`);
         },

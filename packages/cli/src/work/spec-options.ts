@@ -69,7 +69,7 @@ export const specOptions = {
   memory: { kind: "size", short: "m", summary: "Memory" },
   cpus: { kind: "number", summary: "Processors, such as 1.5" },
   pids: { kind: "int", summary: "Processes and threads" },
-  disk: { kind: "size", summary: "Bytes in each private writable mount" },
+  disk: { kind: "size", summary: "Bytes in each private writable mount, and written to the project" },
   label: { kind: "text", short: "l", many: true, value: "KEY=VALUE", summary: "Label the sandbox" },
   "idle-ttl": { kind: "duration", summary: "End it when nothing has run in it for so long. Default: 1h" },
   "max-age": { kind: "duration", summary: "End it at this age. Default: 24h" },

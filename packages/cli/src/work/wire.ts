@@ -172,6 +172,8 @@ export async function reportExit(io: Io, exit: Exit): Promise<number> {
     io.stderr.write(`caisson: ${io.stderr.isTerminal ? printable(words) : words}\n`);
   if (exit.timedOut) await say("the command exceeded its time and was ended");
   if (exit.oomKilled) await say("the command was ended because memory was exhausted");
+  if (exit.diskExceeded)
+    await say("the command was ended: more was written to the project than limits.disk allows");
   if (exit.lost) {
     await say(`the command was lost: ${exit.lost}`);
     return exit.code > 0 ? exit.code : 125;

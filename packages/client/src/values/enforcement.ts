@@ -9,7 +9,7 @@ export interface Limits {
   memory?: number | undefined;
   /** Processes and threads. */
   pids?: number | undefined;
-  /** Bytes in each private writable mount. */
+  /** Bytes in each private writable mount, and written to the project. */
   disk?: number | undefined;
   /** Open files per process. */
   openFiles?: number | undefined;

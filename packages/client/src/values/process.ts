@@ -42,6 +42,7 @@ export interface Exit {
   signal: string;
   timedOut: boolean;
   oomKilled: boolean;
+  diskExceeded: boolean;
   truncated: boolean;
   durationMs: number;
   usage: Usage;
@@ -94,6 +95,7 @@ export function exitFrom(message: ExitMessage): Exit {
     signal: message.signal,
     timedOut: message.timedOut,
     oomKilled: message.oomKilled,
+    diskExceeded: message.diskExceeded,
     truncated: message.truncated,
     durationMs: message.durationMs,
     usage: {

@@ -13,10 +13,10 @@ import { enumName, toDate, toNumber } from "./numbers.ts";
 import { type Tier, tierFrom } from "./sandbox.ts";
 
 const levels = ["unspecified", "ok", "warning", "problem"] as const;
-const scopes = ["unspecified", "public", "read", "write", "admin", "approve"] as const;
+const scopes = ["unspecified", "public", "read", "write", "admin", "approve", "all"] as const;
 
 export type FindingLevel = Exclude<(typeof levels)[number], "unspecified">;
-export type Scope = "read" | "write" | "approve" | "admin";
+export type Scope = "read" | "write" | "approve" | "admin" | "all";
 
 export interface Driver {
   name: string;

@@ -441,6 +441,7 @@ export const rules = {
     "guest_died",
     "host_rebooted",
     "start_failed",
+    "disk_exceeded",
     "daemon_shutdown"
   ]
 } as const;

@@ -60,10 +60,10 @@ export class Sources {
   }
 
   async #remember(): Promise<string> {
-    const { print, directories, newest } = await fingerprint(this.#places);
+    // Each directory is watched before it is looked at, so that no change falls between the two.
+    const { print, newest } = await fingerprint(this.#places, (directory) => this.#watch(directory));
     // What was written while we were loading may have been loaded before or after; a time to come says nothing.
     if (newest > this.#since && newest <= Date.now()) this.#changed = true;
-    for (const directory of directories) this.#watch(directory);
     return print;
   }
 
@@ -94,15 +94,16 @@ export class Sources {
 
 interface Fingerprint {
   print: string;
-  directories: string[];
   /** The latest change, in milliseconds since the epoch. */
   newest: number;
 }
 
 /** Names, sizes and times: enough to tell an edit, a checkout or another installation. */
-async function fingerprint(places: readonly string[]): Promise<Fingerprint> {
+async function fingerprint(
+  places: readonly string[],
+  before: (directory: string) => void = () => {},
+): Promise<Fingerprint> {
   const lines: string[] = [];
-  const directories = new Set<string>();
   let newest = 0;
   const note = async (path: string): Promise<void> => {
     const stat = await lstat(path).catch(() => undefined);
@@ -111,7 +112,7 @@ async function fingerprint(places: readonly string[]): Promise<Fingerprint> {
     lines.push(`${path} ${stat.size} ${stat.mtimeMs}`);
   };
   const visit = async (dir: string): Promise<void> => {
-    directories.add(dir);
+    before(dir);
     const entries = await readdir(dir, { withFileTypes: true });
     await Promise.all(
       entries.map(async (entry) => {
@@ -123,9 +124,9 @@ async function fingerprint(places: readonly string[]): Promise<Fingerprint> {
   };
   for (const place of places) {
     const isDirectory = (await lstat(place).catch(() => undefined))?.isDirectory();
-    if (!isDirectory) directories.add(dirname(place));
+    if (!isDirectory) before(dirname(place));
     // A directory may vanish while it is read; what is left tells that something changed.
     await (isDirectory ? visit(place) : note(place)).catch(() => {});
   }
-  return { print: lines.sort().join("\n"), directories: [...directories], newest };
+  return { print: lines.sort().join("\n"), newest };
 }

@@ -44,5 +44,6 @@ function outcomeOf(data: Record<string, unknown>): string {
   if (data.lost) return "lost";
   if (data.timed_out) return "timed_out";
   if (data.oom_killed) return "oom_killed";
+  if (data.disk_exceeded) return "disk_exceeded";
   return data.code === 0 ? "zero" : "non_zero";
 }

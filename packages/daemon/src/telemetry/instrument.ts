@@ -150,6 +150,18 @@ class TracedCall implements CallContext {
     return this.#outer.requestId;
   }
 
+  get mayApprove() {
+    return this.#outer.mayApprove as NonNullable<CallContext["mayApprove"]>;
+  }
+
+  get seesAll() {
+    return this.#outer.seesAll as NonNullable<CallContext["seesAll"]>;
+  }
+
+  get attempt() {
+    return this.#outer.attempt as NonNullable<CallContext["attempt"]>;
+  }
+
   get surroundings() {
     return this.#outer.surroundings as NonNullable<CallContext["surroundings"]>;
   }

@@ -3,6 +3,7 @@ import { type ServedService, type Surroundings, serve } from "@caisson/contract"
 import { createInProcessTransport } from "@caisson/contract/in-process";
 import { TerminalService } from "@caisson/contract/terminal";
 import { log } from "../log.ts";
+import type { Installation } from "../renewal/rehearse.ts";
 import type { Renewal } from "../renewal/renewal.ts";
 import { Clients } from "./clients.ts";
 import { Outbox } from "./outbox.ts";
@@ -54,7 +55,7 @@ export function openTerminal(
     };
     const clients = new Clients(open);
     await Promise.all([clients.for({}), cli.warm()]);
-    loaded = invoker(clients, { build, daemon, renewal, openapi });
+    loaded = invoker(clients, { build, daemon, renewal, rehearse, openapi });
     resolve(loaded);
   };
   return { service, serve: (services) => void load(services).catch(reject) };
@@ -65,6 +66,11 @@ function apologise(outbox: Outbox): void {
   outbox.send({ case: "stderr", value: new TextEncoder().encode(words) });
   outbox.send({ case: "exit", value: 125 });
   outbox.end();
+}
+
+async function rehearse(installation: Installation): Promise<string | undefined> {
+  const { rehearse: tryOut } = await import("../renewal/rehearse.ts");
+  return await tryOut(installation);
 }
 
 async function openapi(): Promise<string> {

@@ -1,6 +1,7 @@
 import { type DaemonControl, type Host, main } from "@caisson/cli";
 import { CaissonError, type CallContext } from "@caisson/contract";
 import type { InvokeRequest, Open } from "@caisson/contract/terminal";
+import type { Installation } from "../renewal/rehearse.ts";
 import type { Renewal } from "../renewal/renewal.ts";
 import type { Clients } from "./clients.ts";
 import { decode, LauncherIo } from "./launcher-io.ts";
@@ -13,6 +14,8 @@ export interface TerminalOptions {
   daemon: Omit<DaemonControl, "restart">;
   /** Says when this daemon is older than its sources, and counts what must not be cut. */
   renewal: Pick<Renewal, "due" | "begin" | "working">;
+  /** What is wrong with the daemon that a launcher would start, if something is. */
+  rehearse: (installation: Installation) => Promise<string | undefined>;
   /** The API's description as OpenAPI 3.1. */
   openapi: () => Promise<string>;
 }
@@ -45,8 +48,15 @@ function invoke(
   async function converse(): Promise<void> {
     const incoming = requests[Symbol.asyncIterator]();
     const open = await firstMessage(incoming);
-    if (await isOld(open, options)) {
+    const foreign = open.build !== "" && options.build !== "" && open.build !== options.build;
+    if (foreign || (await options.renewal.due())) {
       if (options.renewal.working === 0) {
+        if (foreign)
+          await checkNext(
+            open,
+            options,
+            "this launcher is of another build than the daemon, which cannot be replaced by one of its own",
+          );
         stopAfterwards();
         outbox.send({ case: "restart", value: true });
         return outbox.end();
@@ -61,7 +71,8 @@ function invoke(
       status: () => options.daemon.status(),
       logs: (wanted) => options.daemon.logs(wanted),
       stop: stopAfterwards,
-      restart: () => {
+      restart: async () => {
+        await checkNext(open, options, "the daemon is not restarted");
         restart = true;
         stopAfterwards();
       },
@@ -80,10 +91,19 @@ function invoke(
 const busyWords =
   "caisson: an older daemon is busy; it is replaced when its calls have ended (now: caisson daemon restart)\n";
 
-/** Is the launcher of another build, or the daemon older than its sources? */
-async function isOld(open: Open, options: TerminalOptions): Promise<boolean> {
-  if (open.build !== "" && options.build !== "" && open.build !== options.build) return true;
-  return await options.renewal.due();
+/** Refuses to give way to a daemon that could not start: then there would be none. */
+async function checkNext(open: Open, options: TerminalOptions, why: string): Promise<void> {
+  const root = decode(open.root, "the installation's root");
+  if (root === "") return;
+  const env = Object.fromEntries(
+    Object.entries(open.env).map(([name, value]) => [name, Buffer.from(value).toString()]),
+  );
+  const trouble = await options.rehearse({ root, env });
+  if (trouble === undefined) return;
+  throw new CaissonError(
+    "UNAVAILABLE",
+    `${why}: none can be made of the sources in ${root}: ${trouble}. The one that runs stays; mend the sources and repeat`,
+  );
 }
 
 async function firstMessage(incoming: AsyncIterator<InvokeRequest>): Promise<Open> {

@@ -69,6 +69,11 @@ export async function cacheMounts(
   return { sources, mounts };
 }
 
+/** The directories of those that a sandbox has. */
+export function cachePaths(context: EngineContext, projectDir: string, chosen: readonly string[]): string[] {
+  return chosen.map((kind) => join(projectCaches(context, projectDir), kind));
+}
+
 /** Where a project's caches are: by its path, which nobody can choose for another project. */
 function projectCaches(context: EngineContext, projectDir: string): string {
   return join(context.home, "caches", hash("sha256", projectDir).slice(0, 32));

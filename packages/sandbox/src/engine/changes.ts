@@ -15,7 +15,7 @@ import { askForApply, askForProtected } from "./asking.ts";
 import type { EngineContext } from "./context.ts";
 import type { EngineChanges } from "./engine.ts";
 import { livingBox, sandboxRecord } from "./find.ts";
-import { hasChanges, layerName } from "./layer.ts";
+import { hasChanges, hasOnlyGitIndex, layerName } from "./layer.ts";
 import type { SandboxRecord } from "./records.ts";
 import { fetchChanges } from "./transfer/pull.ts";
 
@@ -142,10 +142,11 @@ function dirOf(context: EngineContext, record: SandboxRecord): string {
   return context.dirOf(record.place);
 }
 
-/** Has the sandbox changed anything? A copy has to be compared for that. */
+/** Has the sandbox changed anything? A copy has to be compared for that, and so has an index that git wrote anew. */
 export async function changedAnything(context: EngineContext, record: SandboxRecord): Promise<boolean> {
   if (!(await hasChanges(dirOf(context, record)))) return false;
-  if (record.workspace.mode !== WorkspaceMode.COPY) return true;
+  const { mode } = record.workspace;
+  if (mode !== WorkspaceMode.COPY && !(await hasOnlyGitIndex(dirOf(context, record)))) return true;
   for await (const _ of listChanges(await layerOf(context, record), { patch: false, paths: [] })) return true;
   return false;
 }

@@ -17,7 +17,7 @@ import { networkMechanism } from "./network/record.ts";
 import { kinds } from "./records.ts";
 import type { SandboxPlan } from "./spec.ts";
 import { toolchainMechanism } from "./toolchains.ts";
-import { workspaceMechanism } from "./workspace.ts";
+import { layerMechanism, workspaceMechanism } from "./workspace.ts";
 
 /** Limits that the guest sets itself; what it says of them counts more than what was planned. */
 const guestLimits: Readonly<Record<string, string>> = {
@@ -44,6 +44,7 @@ export function enforcementOf(plan: SandboxPlan, driver: readonly Mechanism[], s
     mechanisms: [
       ...byName.values(),
       ...limits.values(),
+      ...layerMechanism(plan.workspace, plan.limits.diskBytes),
       ...workspaceMechanism(plan.workspace),
       imageMechanism(plan.image),
       networkMechanism(plan.network),

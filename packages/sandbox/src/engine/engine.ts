@@ -105,6 +105,7 @@ export interface Engine {
   signal(sandboxId: string, processId: string, signal: string, call: CallContext): Promise<void>;
   resize(sandboxId: string, processId: string, columns: number, rows: number): Promise<void>;
 
+  readonly owners: EngineOwners;
   readonly files: EngineFiles;
   readonly changes: EngineChanges;
   readonly approvals: EngineApprovals;
@@ -124,6 +125,13 @@ export interface Engine {
   prune(call: CallContext): Promise<{ sandboxes: number; bytes: bigint }>;
   /** Lets go of every sandbox without ending it. */
   close(): Promise<void>;
+}
+
+/** Who made what, as an actor; undefined if it is not there. */
+export interface EngineOwners {
+  /** Living or ended; an id, or `session:NAME`. */
+  ofSandbox(sandboxId: string): string | undefined;
+  ofSnapshot(name: string): string | undefined;
 }
 
 export interface CreateOptions {
@@ -149,6 +157,8 @@ export interface RunOptions {
 }
 
 export interface ListQuery {
+  /** Only what this actor has made. Default: everything. */
+  owner?: string;
   labels: Record<string, string>;
   all: boolean;
   pageSize: number;

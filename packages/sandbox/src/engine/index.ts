@@ -21,6 +21,7 @@ import { engineImages } from "./images.ts";
 import { endBox } from "./lifecycle.ts";
 import { listSandboxes, messageOf } from "./list.ts";
 import { engineNetwork } from "./network/index.ts";
+import { engineOwners } from "./owners.ts";
 import type { EngineParts } from "./parts.ts";
 import { enginePorts } from "./ports.ts";
 import { presetSource } from "./presets.ts";
@@ -61,6 +62,7 @@ class SandboxEngine implements Engine {
   readonly secrets: Engine["secrets"];
   readonly images: Engine["images"];
   readonly snapshots: Engine["snapshots"];
+  readonly owners: Engine["owners"];
   readonly #context: EngineContext;
   readonly #upkeep: Upkeep;
 
@@ -74,6 +76,7 @@ class SandboxEngine implements Engine {
     this.secrets = engineSecrets(context);
     this.images = engineImages(context);
     this.snapshots = engineSnapshots(context, this);
+    this.owners = engineOwners(context);
     this.#upkeep = new Upkeep(context);
   }
 
@@ -282,6 +285,7 @@ class SandboxEngine implements Engine {
     context.forwards.closeAll();
     this.#upkeep.stop();
     context.watcher.stop();
+    context.diskWatcher.stop();
     await context.closedAhead.close();
     await context.parts.pool.close();
     for (const box of context.boxes.values()) {

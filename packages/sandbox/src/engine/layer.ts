@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { opendir } from "node:fs/promises";
+import { opendir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 
 /** The directory, in a sandbox's own, that holds what it wrote to its project. */
@@ -20,4 +20,15 @@ export async function hasChanges(dir: string): Promise<boolean> {
     if (code === "ENOENT") return false;
     throw error;
   }
+}
+
+/** Is git's index all that it wrote? Any `git status` may do that without having changed anything. */
+export async function hasOnlyGitIndex(dir: string): Promise<boolean> {
+  const upper = join(dir, layerName, "upper");
+  return (await hasOnly(upper, ".git")) && (await hasOnly(join(upper, ".git"), "index"));
+}
+
+async function hasOnly(dir: string, name: string): Promise<boolean> {
+  if (!existsSync(join(dir, name))) return false;
+  return (await readdir(dir).catch(() => [])).length === 1;
 }

@@ -21,6 +21,7 @@ export function listSandboxes(
       if (!context.boxes.has(id)) records.push(record);
   const after = query.pageToken === "" ? undefined : parseToken(query.pageToken);
   const found = records
+    .filter((record) => query.owner === undefined || record.actor === query.owner)
     .filter((record) => hasLabels(record, query.labels) && (!after || isBehind(record, after)))
     .sort((a, b) => (isBehind(a, b) ? 1 : -1));
   const page = found.slice(0, size);

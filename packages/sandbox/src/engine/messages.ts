@@ -68,6 +68,7 @@ export function toExit(exit: ExitRecord, enforced: Enforcement | undefined): Exi
     signal: exit.signal,
     timedOut: exit.timedOut,
     oomKilled: exit.oomKilled,
+    diskExceeded: exit.diskExceeded ?? false,
     truncated: exit.truncated,
     durationMs: exit.durationMs,
     usage: { userMs: exit.userMs, systemMs: exit.systemMs, maxRssBytes: BigInt(exit.maxRssBytes) },

@@ -88,6 +88,10 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Engine> 
     trees: {
       remove: async (path) => Number(await keeper.removeTree(path)),
       size: async (path) => Number((await keeper.treeSize(path)).bytes),
+      async measure(path) {
+        const { bytes, files } = await keeper.treeSize(path);
+        return { bytes: Number(bytes), files: Number(files) };
+      },
     },
     ...(options.settings ? { settings: options.settings } : {}),
     ...(options.surroundings ? { surroundings: options.surroundings } : {}),

@@ -3,7 +3,7 @@ import type { Store } from "@caisson/store";
 import type { ApprovalSettings } from "../approvals/index.ts";
 import type { Driver, Launched } from "../driver/driver.ts";
 import type { NetworkBounds } from "../egress/index.ts";
-import type { FoundCgroups } from "../limits/index.ts";
+import type { DiskUse, FoundCgroups } from "../limits/index.ts";
 import type { Guest, OutputSink } from "../link/guest.ts";
 import type { Kind } from "../pool/entry.ts";
 import type { Taken } from "../pool/pool.ts";
@@ -29,6 +29,7 @@ export interface Trees {
   /** Resolves with the number of bytes that were freed. */
   remove(path: string): Promise<number>;
   size(path: string): Promise<number>;
+  measure(path: string): Promise<DiskUse>;
 }
 
 /** What a caller asked for, completed, its workspace as it was; throws what the policy forbids. */

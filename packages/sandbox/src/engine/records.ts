@@ -83,6 +83,7 @@ export interface ExitRecord {
   signal: string;
   timedOut: boolean;
   oomKilled: boolean;
+  diskExceeded?: boolean;
   truncated: boolean;
   durationMs: number;
   userMs: number;

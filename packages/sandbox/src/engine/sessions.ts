@@ -7,6 +7,7 @@ import {
   SandboxSpecSchema,
   type Session,
   SessionSchema,
+  seesAll,
 } from "@caisson/contract";
 import { canonicalJson } from "@caisson/store";
 import type { Box } from "./box.ts";
@@ -45,6 +46,8 @@ export async function openSession(
   const existing = underWay.get(key) ?? context.sessions.get(key);
   if (existing) {
     const box = await existing;
+    if (!seesAll(call) && box.record.actor !== call.actor)
+      throw new CaissonError("SESSION_CONFLICT", "a session of this name is another's");
     checkSameSpec(create(SandboxSpecSchema, init), box);
     await box.ready.promise;
     return { box, created: false };

@@ -1,14 +1,16 @@
 import type { Box } from "./box.ts";
 import type { EngineContext } from "./context.ts";
+import { watchDisk } from "./disk.ts";
 import { endBox } from "./lifecycle.ts";
 
 /** How long the end of a sandbox's process may be told after the loss of its link. */
 const togetherMs = 300;
 
-/** Ends a sandbox when its guest or its outer process is gone, and bounds its memory where nothing else does. */
+/** Ends a sandbox when its guest or its outer process is gone, and bounds its memory and disk where nothing else does. */
 export function watchBox(context: EngineContext, box: Box): void {
   const { launched, guest } = box;
   if (!launched || !guest) return;
+  const unwatch: (() => void)[] = [];
   void launched.ended.then((words) => {
     // A daemon that is stopping leaves it to the next one.
     if (!context.closing) void endBox(context, box, "guest_died", words, "daemon");
@@ -30,8 +32,13 @@ export function watchBox(context: EngineContext, box: Box): void {
         box.oomByWatcher++;
       },
     };
-    box.unwatch = context.watcher.watch(box.watched);
+    unwatch.push(context.watcher.watch(box.watched));
   }
+  const disk = watchDisk(context, box);
+  if (disk) unwatch.push(disk);
+  box.unwatch = () => {
+    for (const end of unwatch) end();
+  };
 }
 
 function sleep(ms: number): Promise<false> {

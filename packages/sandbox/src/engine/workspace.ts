@@ -147,6 +147,24 @@ export function workspaceMechanism({ mode, dir }: ResolvedWorkspace): Mechanism[
   ];
 }
 
+/** Does what a sandbox writes to its project lie on the host's own file system, in a layer? */
+export function hasLayer(
+  workspace: Pick<ResolvedWorkspace, "dir" | "mode"> & { transferred?: boolean },
+): boolean {
+  const { dir, mode, transferred } = workspace;
+  return dir !== "" && !transferred && (mode === WorkspaceMode.OVERLAY || mode === WorkspaceMode.COPY);
+}
+
+/** For the report: by what means the layer's size is bounded, if it is. */
+export function layerMechanism(workspace: ResolvedWorkspace, diskBytes: number): Mechanism[] {
+  if (!hasLayer(workspace) || diskBytes === 0) return [];
+  const detail =
+    "what is written to the project is measured as the file system fills; beyond limits.disk the commands are ended, and then the sandbox";
+  return [
+    create(MechanismSchema, { name: "limit.layer", state: MechanismState.ENFORCED, by: "watcher", detail }),
+  ];
+}
+
 /** Makes the directories of an overlay's writable layer, before anybody waits for them. */
 export function makeLayer(dir: string): void {
   mkdirSync(join(dir, layerName, "upper"), { recursive: true });

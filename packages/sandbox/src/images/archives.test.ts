@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { hash } from "node:crypto";
-import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { open, readFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,6 +12,7 @@ import { CaissonError } from "@caisson/contract";
 import { blobsOfArchive, blobsOfDirectory } from "./blobs.ts";
 import { checked, uncompressed } from "./layer-stream.ts";
 import { indexArchive } from "./tar-index.ts";
+import { noteSparse, piecesOfExtended, type SaidSparse } from "./tar-sparse.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "caisson-images-"));
 after(() => rmSync(scratch, { recursive: true }));
@@ -98,16 +99,52 @@ describe("archives of images", () => {
     }
   });
 
-  it("with holes are refused by that word, whatever the form", async () => {
-    writeFileSync(join(scratch, "tree/sparse"), "");
-    truncateSync(join(scratch, "tree/sparse"), 10 << 20);
-    for (const form of [
-      ["--format=gnu"],
-      ["--format=pax", "--sparse-version=0.1"],
-      ["--format=pax", "--sparse-version=1.0"],
-    ])
-      await assert.rejects(index(make("sparse", "--sparse", ...form)), invalid(/--sparse/));
-    rmSync(join(scratch, "tree/sparse"));
+  const sparseForms = [
+    ["--format=gnu"],
+    ["--format=pax", "--sparse-version=0.0"],
+    ["--format=pax", "--sparse-version=0.1"],
+    ["--format=pax", "--sparse-version=1.0"],
+  ];
+
+  it("may have holes, in every form", async () => {
+    const path = join(scratch, "tree/sparse");
+    writeFileSync(path, "begin");
+    truncateSync(path, 10 << 20);
+    // More pieces than a header has room for.
+    const file = await open(path, "r+");
+    for (let at = 1; at < 40; at++) await file.write(`piece ${at}`, at * 200_000);
+    await file.close();
+    const whole = await readFile(path);
+    for (const form of sparseForms) {
+      const archive = make("sparse", "--sparse", ...form);
+      assert.ok(statSync(archive).size < 1 << 20, form.join(" "));
+      const blobs = await blobsOfArchive(archive);
+      assert.ok((await collect(blobs.stream("sparse"))).equals(whole), form.join(" "));
+      assert.equal(String(await blobs.read("plain")), "plain");
+      await blobs.close();
+    }
+    truncateSync(path, 0);
+    truncateSync(path, 3 << 20);
+    for (const form of sparseForms) {
+      const blobs = await blobsOfArchive(make("hollow", "--sparse", ...form));
+      assert.ok((await collect(blobs.stream("sparse"))).equals(Buffer.alloc(3 << 20)), form.join(" "));
+      await blobs.close();
+    }
+    rmSync(path);
+  });
+
+  it("whose holes are told wrongly are refused", async () => {
+    const said = (...lines: [string, string][]) => {
+      const sparse: SaidSparse = { map: [] };
+      for (const [key, value] of lines) noteSparse(sparse, `GNU.sparse.${key}`, value);
+      return piecesOfExtended(sparse, 0, 10, async () => Buffer.alloc(512, "9\n"));
+    };
+    const size: [string, string] = ["size", "100"];
+    assert.deepEqual((await said(size, ["map", "5,10"])).pieces, [{ at: 5, offset: 0, size: 10 }]);
+    for (const map of ["5", "5,9", "5,11", "95,10", "5,6,8,4", "5,5,3,5", "a,b", "-1,10"])
+      await assert.rejects(async () => said(size, ["map", map]), invalid(/told wrongly/), map);
+    await assert.rejects(async () => said(["map", "5,10"]), invalid(/told wrongly/));
+    await assert.rejects(async () => said(size, ["major", "1"], ["minor", "0"]), invalid(/told wrongly/));
   });
 
   it("that lie, or are none, are refused", async () => {

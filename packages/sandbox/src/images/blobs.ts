@@ -3,7 +3,7 @@ import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 import { wrong } from "./config.ts";
-import { indexArchive } from "./tar-index.ts";
+import { indexArchive, type Part, wholePart } from "./tar-index.ts";
 
 /** A JSON document of an image is never larger. */
 const maxDocument = 4 << 20;
@@ -38,7 +38,7 @@ export function blobsOfDirectory(dir: string): Blobs {
     async read(name) {
       const { file, size } = await openFile(name);
       try {
-        return await readPart(file, { offset: 0, size }, name);
+        return await readPart(file, wholePart(0, size), name);
       } finally {
         await file.close();
       }
@@ -46,7 +46,7 @@ export function blobsOfDirectory(dir: string): Blobs {
     async *stream(name) {
       const { file, size } = await openFile(name);
       try {
-        yield* streamPart(file, { offset: 0, size });
+        yield* streamPart(file, wholePart(0, size));
       } finally {
         await file.close();
       }
@@ -77,18 +77,30 @@ export async function blobsOfArchive(path: string): Promise<Blobs> {
   }
 }
 
-async function readPart(file: FileHandle, part: { offset: number; size: number }, name: string) {
+async function readPart(file: FileHandle, part: Part, name: string) {
   if (part.size > maxDocument) throw wrong(`${name} is too large`);
   const pieces: Buffer[] = [];
   for await (const piece of streamPart(file, part)) pieces.push(piece);
   return Buffer.concat(pieces);
 }
 
-async function* streamPart(
-  file: FileHandle,
-  { offset, size }: { offset: number; size: number },
-): AsyncGenerator<Buffer> {
-  const step = 1 << 20;
+async function* streamPart(file: FileHandle, { size, pieces }: Part): AsyncGenerator<Buffer> {
+  let at = 0;
+  for (const piece of pieces) {
+    yield* zeros(piece.at - at);
+    yield* streamPiece(file, piece.offset, piece.size);
+    at = piece.at + piece.size;
+  }
+  yield* zeros(size - at);
+}
+
+const step = 1 << 20;
+
+function* zeros(count: number): Generator<Buffer> {
+  for (let left = count; left > 0; left -= step) yield Buffer.alloc(Math.min(step, left));
+}
+
+async function* streamPiece(file: FileHandle, offset: number, size: number): AsyncGenerator<Buffer> {
   for (let at = 0; at < size; ) {
     const buffer = Buffer.allocUnsafe(Math.min(step, size - at));
     const { bytesRead } = await file.read(buffer, 0, buffer.length, offset + at);

@@ -1,29 +1,31 @@
 // Where the members of a tar archive are in its file. Only what archives of images need: files and links among them.
 import type { FileHandle } from "node:fs/promises";
 import { wrong } from "./config.ts";
+import { noteSparse, type Piece, piecesOfExtended, piecesOfHeader, type SaidSparse } from "./tar-sparse.ts";
 
 export interface Part {
-  offset: number;
   size: number;
+  /** In order. */
+  pieces: readonly Piece[];
 }
 
 /** What stands before a member, about it. */
 interface Said {
   path?: string;
   size?: number;
+  sparse?: SaidSparse;
 }
 
 const block = 512;
 const maxMembers = 10_000;
 const maxExtra = 64 * 1024;
-/** Members are read where they are. Files in a layer may have holes; the guest unpacks those. */
-const sparse = "a member of it has holes; pack it without --sparse";
 
 /** Files by name; a link counts as the file that it leads to. */
 export async function indexArchive(file: FileHandle): Promise<Map<string, Part>> {
   const parts = new Map<string, Part>();
   const links = new Map<string, string>();
   const { size: end } = await file.stat();
+  const read = (offset: number, size: number) => readAt(file, offset, size);
   let said: Said = {};
   let members = 0;
   for (let at = 0; at + block <= end; ) {
@@ -40,10 +42,15 @@ export async function indexArchive(file: FileHandle): Promise<Map<string, Part>>
       const extra = await readAt(file, at, size);
       said = kind === "L" ? { ...said, path: textOf(extra) } : { ...said, ...readExtended(extra) };
     } else {
-      const path = clean(said.path ?? name);
+      const { sparse } = said;
+      const path = clean(sparse?.name ?? said.path ?? name);
       said = {};
-      if (kind === "S") throw wrong(sparse);
-      if (kind === "0" || kind === "\0") parts.set(path, { offset: at, size });
+      if (kind === "S") {
+        const { blocks, ...part } = await piecesOfHeader(header, at, size, read, octal);
+        parts.set(path, part);
+        at += blocks * block;
+      } else if (sparse) parts.set(path, await piecesOfExtended(sparse, at, size, read));
+      else if (kind === "0" || kind === "\0") parts.set(path, wholePart(at, size));
       else if (kind === "1") links.set(path, clean(target));
       else if (kind === "2") links.set(path, resolve(path, target));
     }
@@ -54,6 +61,11 @@ export async function indexArchive(file: FileHandle): Promise<Map<string, Part>>
     if (found && !parts.has(path)) parts.set(path, found);
   }
   return parts;
+}
+
+/** One without holes. */
+export function wholePart(offset: number, size: number): Part {
+  return { size, pieces: [{ at: 0, offset, size }] };
 }
 
 function readHeader(header: Buffer): { name: string; kind: string; size: number; target: string } {
@@ -94,7 +106,11 @@ function readExtended(lines: Buffer): Said {
       throw wrong("an extended header is malformed");
     const line = lines.toString("utf8", space + 1, at + length - 1);
     if (line.startsWith("path=")) said.path = line.slice(5);
-    if (line.startsWith("GNU.sparse.")) throw wrong(sparse);
+    if (line.startsWith("GNU.sparse.")) {
+      said.sparse ??= { map: [] };
+      const [, key = "", value = ""] = /^([^=]*)=(.*)$/s.exec(line) ?? [];
+      if (!noteSparse(said.sparse, key, value)) throw wrong("a member has holes of a form that is not known");
+    }
     if (line.startsWith("size=")) {
       said.size = /^size=\d{1,15}$/.test(line) ? Number(line.slice(5)) : Number.NaN;
       if (Number.isNaN(said.size)) throw wrong("an extended header is malformed");

@@ -1,5 +1,6 @@
 export type { Cgroup, Cgroups } from "./cgroup/cgroup.ts";
 export { type FoundCgroups, findCgroups } from "./cgroup/find.ts";
+export { type DiskUse, DiskWatcher } from "./disk-watcher.ts";
 export { type Bounder, engineGroup, isGroup, outerLimits, planLimits, withoutCounting } from "./plan.ts";
 export {
   type LimitValues,
@@ -10,4 +11,4 @@ export {
   sameBounds,
   toLimits,
 } from "./values.ts";
-export { MemoryWatcher, type Watched } from "./watcher.ts";
+export { MemoryWatcher, treeOf, type Watched } from "./watcher.ts";

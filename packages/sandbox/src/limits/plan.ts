@@ -30,7 +30,7 @@ function meansOf(key: LimitName, found: FoundCgroups, engine: Bounder | undefine
     case "pids":
       return cgroups?.controls.pids ? { by: byGroup, detail: "" } : { by: "rlimit", detail: why };
     case "diskBytes":
-      return { by: "tmpfs size", detail: "each private mount; the overlay's layer is not bounded by it" };
+      return { by: "tmpfs size", detail: "each private mount" };
     case "openFiles":
       return { by: "rlimit", detail: "" };
     case "outputBytes":

@@ -8,7 +8,7 @@ export interface LimitValues {
   memoryBytes: number;
   /** Processes and threads. */
   pids: number;
-  /** In each private writable mount. */
+  /** In each private writable mount, and in what is written to the project. */
   diskBytes: number;
   /** Per process. */
   openFiles: number;

@@ -64,7 +64,8 @@ export function createHttpHandler({ services, pages, log }: HttpOptions): HttpHa
       target = findTarget(request.method ?? "", path);
       const { actor, scopes } = await gate.admit(request, target.scope);
       const mayApprove = scopes.has(Scope.APPROVE);
-      call = { ...begun, actor: actor === "" ? "anonymous" : actor, mayApprove };
+      const seesAll = scopes.has(Scope.ALL) || scopes.has(Scope.ADMIN);
+      call = { ...begun, actor: actor === "" ? "anonymous" : actor, mayApprove, seesAll };
     } catch (thrown) {
       const error = CaissonError.from(thrown);
       if (error.code === "INTERNAL")

@@ -11,6 +11,7 @@ export function exitRecord(proc: Proc, exited: Exited): ExitRecord {
     signal: signalName(exited.signal),
     timedOut: exited.timedOut,
     oomKilled: wasOomKilled(proc, exited),
+    ...(proc.overDisk && exited.signal === constants.signals.SIGKILL ? { diskExceeded: true } : {}),
     truncated: proc.log.firstKept > 0,
     durationMs: Number(exited.durationUs) / 1000,
     userMs: Number(exited.userUs) / 1000,

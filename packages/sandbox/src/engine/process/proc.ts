@@ -19,6 +19,8 @@ export class Proc {
   stdinOpen: boolean;
   /** How often memory had been exhausted in the sandbox when it started. */
   oomBefore = 0;
+  /** It was ended because more was written to the project than may be. */
+  overDisk = false;
   release: (() => void) | undefined;
   /** Records an exit that was told and is not recorded yet; whatever is recorded later calls it first. */
   settle: (() => void) | undefined;

@@ -149,6 +149,7 @@ function recordExit(context: EngineContext, proc: Proc): void {
         ...(exit.signal ? { signal: exit.signal } : {}),
         ...(exit.timedOut ? { timed_out: true } : {}),
         ...(exit.oomKilled ? { oom_killed: true } : {}),
+        ...(exit.diskExceeded ? { disk_exceeded: true } : {}),
       },
     }),
     [proc.put(), { remove: kinds.stdin, key: proc.key }, ...drops.changes],

@@ -100,6 +100,7 @@ async function openParts(home: string, driver: AdoptableDriver, settings: Partia
         return 0;
       },
       size: async (path) => statSync(path).size,
+      measure: async (path) => ({ bytes: statSync(path).size, files: 1 }),
     },
     settings,
   });

@@ -49,6 +49,7 @@ async function openMountless(bench: Bench): Promise<Engine & AsyncDisposable> {
     trees: {
       remove: async (path) => Number(await bench.keeper.removeTree(path)),
       size: async () => 0,
+      measure: async () => ({ bytes: 0, files: 0 }),
     },
   });
   return Object.assign(engine, {

@@ -38,7 +38,8 @@ export type Limits = Message<"caisson.v1.Limits"> & {
   pids: number;
 
   /**
-   * Bytes in each of the sandbox's private writable mounts (/tmp, HOME, /dev/shm).
+   * Bytes in each of the sandbox's private writable mounts (/tmp, HOME, /dev/shm), and bytes written to its project as
+   * overlay or copy. A file counts as 4 KiB at least.
    *
    * @generated from field: uint64 disk_bytes = 4;
    */

@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file caisson/v1/options.proto.
  */
 export const file_caisson_v1_options: GenFile = /*@__PURE__*/
-  fileDesc("ChhjYWlzc29uL3YxL29wdGlvbnMucHJvdG8SCmNhaXNzb24udjEiJwoISnNvblRleHQSDAoEdGV4dBgBIAEoCRINCgVieXRlcxgCIAEoCSp1CgVTY29wZRIVChFTQ09QRV9VTlNQRUNJRklFRBAAEhAKDFNDT1BFX1BVQkxJQxABEg4KClNDT1BFX1JFQUQQAhIPCgtTQ09QRV9XUklURRADEg8KC1NDT1BFX0FETUlOEAQSEQoNU0NPUEVfQVBQUk9WRRAFOlIKCWpzb25fdGV4dBIdLmdvb2dsZS5wcm90b2J1Zi5GaWVsZE9wdGlvbnMYqYsDIAEoCzIULmNhaXNzb24udjEuSnNvblRleHRSCGpzb25UZXh0OkkKBXNjb3BlEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYqYsDIAEoDjIRLmNhaXNzb24udjEuU2NvcGVSBXNjb3BlOjoKB2NvbGxlY3QSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiqiwMgASgIUgdjb2xsZWN0YgZwcm90bzM", [file_google_protobuf_descriptor]);
+  fileDesc("ChhjYWlzc29uL3YxL29wdGlvbnMucHJvdG8SCmNhaXNzb24udjEiJwoISnNvblRleHQSDAoEdGV4dBgBIAEoCRINCgVieXRlcxgCIAEoCSqEAQoFU2NvcGUSFQoRU0NPUEVfVU5TUEVDSUZJRUQQABIQCgxTQ09QRV9QVUJMSUMQARIOCgpTQ09QRV9SRUFEEAISDwoLU0NPUEVfV1JJVEUQAxIPCgtTQ09QRV9BRE1JThAEEhEKDVNDT1BFX0FQUFJPVkUQBRINCglTQ09QRV9BTEwQBjpSCglqc29uX3RleHQSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGKmLAyABKAsyFC5jYWlzc29uLnYxLkpzb25UZXh0Ughqc29uVGV4dDpJCgVzY29wZRIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKmLAyABKA4yES5jYWlzc29uLnYxLlNjb3BlUgVzY29wZTo6Cgdjb2xsZWN0Eh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYqosDIAEoCFIHY29sbGVjdGIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
  * How a bytes field appears in JSON. On binary transports it is always bytes.
@@ -87,6 +87,15 @@ export const Scope = {
    * @generated from enum value: SCOPE_APPROVE = 5;
    */
   APPROVE: 5,
+
+  /**
+   * See and work in what others have made as well. Without it, and without `admin`, a caller sees its own sandboxes,
+   * sessions, snapshots and events alone, and its own requests for approval unless it may answer them; what others
+   * have made is not found.
+   *
+   * @generated from enum value: SCOPE_ALL = 6;
+   */
+  ALL: 6,
 } as const;
 
 /**
