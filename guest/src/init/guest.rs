@@ -133,7 +133,11 @@ impl Guest {
     fn on_event(&mut self, token: Token, flags: EventFlags) {
         match token {
             Token::Door => self.accept(),
-            Token::Children => self.reap(),
+            Token::Children => {
+                // A command's exit need not wait until its monitor is buried.
+                self.flush();
+                self.reap();
+            }
             Token::Wake => self.calls.on_wake(self.link.as_mut()),
             Token::Connection(number) => self.on_connection(number, flags),
             Token::Report(stream) => self.on_report(stream),

@@ -97,7 +97,10 @@ fn prepare_and_execute(job: &Job<'_>, confine: Confine) -> Failed {
         }
         let mut worst = libc::ENOENT;
         for program in job.programs {
-            libc::execve(*program, job.arguments.as_ptr(), job.environment.as_ptr());
+            // An exec that finds nothing costs ten times what looking does.
+            if libc::access(*program, libc::F_OK) == 0 {
+                libc::execve(*program, job.arguments.as_ptr(), job.environment.as_ptr());
+            }
             match errno() {
                 libc::ENOENT | libc::ENOTDIR => {}
                 // As a shell does it: what may not be executed is passed over for what may.
