@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -53,7 +54,9 @@ async function trial({ runsc, hostRoot, platform, rootless }: Ground): Promise<s
   const dir = await mkdtemp(join(tmpdir(), "caisson-runsc-"));
   try {
     const bundle = await writeTrialBundle(dir, hostRoot);
-    const argv = runscArgv({ runsc, state: join(dir, "state"), bundle, platform, rootless }, "trial");
+    // Its control socket is named after it, for the whole machine: another daemon may be trying, too.
+    const name = `trial-${randomUUID()}`;
+    const argv = runscArgv({ runsc, state: join(dir, "state"), bundle, platform, rootless }, name);
     const options = {
       timeout: trialMs,
       killSignal: "SIGKILL" as const,
