@@ -2,8 +2,11 @@
 // reached in each way.
 import assert from "node:assert/strict";
 import { connect } from "node:net";
-import { after, it } from "node:test";
+import { after, before, it } from "node:test";
 import type { Box } from "@caisson/client";
+import { eventually, sleep } from "../support/eventually.ts";
+import { attemptArgv, attemptInput, surprises } from "../support/network/attempts.ts";
+import { outside as address } from "../support/network/world.ts";
 import { conform } from "./conform.ts";
 import { openOutside } from "./outside.ts";
 
@@ -27,10 +30,19 @@ function mechanisms(box: Box): Map<string, { state: string; by: string; detail: 
 const outside = await openOutside();
 after(() => outside.close());
 
-await conform(({ box: make, client, driver, account }) => {
+const { world } = outside;
+const usual = ["allowed.test", "*.below.test", address];
+
+await conform(({ box: make, client, driver, account, daemon }) => {
+  /** For tests that leave it as it was. */
+  let box: Box;
+  before(async () => {
+    box = await make({ network: { allow: usual } });
+  });
+  after(() => box?.delete());
+
   it("reaches what is allowed by proxy, by SOCKS5 and without knowing of one, and nothing else", async () => {
-    const { address, port, requests, names } = outside;
-    await using box = await make({ network: { allow: ["allowed.test", address] } });
+    const port = world.httpPort;
     const path = `/${driver}-${account.name}`;
     const ways = [
       `curl -sS http://allowed.test:${port}${path}-plain`,
@@ -38,15 +50,45 @@ await conform(({ box: make, client, driver, account }) => {
       `curl -sS -x socks5h://127.0.0.1:14128 http://allowed.test:${port}${path}-socks`,
       `curl -sS --noproxy '*' http://allowed.test:${port}${path}-transparent`,
     ];
-    for (const way of ways) {
-      const { stdout, stderr } = await box.run(["sh", "-c", way]);
-      assert.equal(stdout.text, "reached\n", `${way}: ${stderr.text}`);
-    }
-    assert.equal(requests.filter((line) => line.includes(`${path}-`)).length, ways.length);
-    const refused = `curl -sS http://denied.test:${port}${path}; curl -sS --noproxy '*' http://denied.test${path}`;
-    assert.doesNotMatch((await box.run(["sh", "-c", refused])).stdout.text, /reached/);
-    assert.equal(requests.filter((line) => line.includes(`${path}-`)).length, ways.length);
-    assert.ok(!names.questions.some((question) => question.includes("denied")));
+    const refused = `curl -sS http://denied.test:${port}${path}-no; curl -sS --noproxy '*' http://denied.test:${port}${path}-no`;
+    const { stdout, stderr } = await box.run(["sh", "-c", [...ways, refused].join("\n")]);
+    assert.equal(stdout.text.replaceAll(/caisson: .*\n/g, ""), "reached\n".repeat(ways.length), stderr.text);
+    const came = world.requests.filter((line) => line.includes(`${path}-`));
+    assert.deepEqual(
+      came,
+      ["plain", "connect", "socks", "transparent"].map((way) => `GET ${path}-${way} allowed.test:${port}`),
+    );
+    assert.ok(!world.names.questions.some((question) => question.includes("denied")));
+  });
+
+  it("withstands what hostile programs try at it, and nothing leaves", async () => {
+    const seen = world.requests.length;
+    const sockets = [
+      "\0caisson-test-abstract",
+      "/var/run/docker.sock",
+      "/run/dbus/system_bus_socket",
+      daemon.socket,
+    ];
+    const attempt = async (mode: "allow" | "on") => {
+      const stdin = attemptInput(world, mode, sockets);
+      const { stdout, stderr } = await box.run(attemptArgv, { stdin, timeout: 180_000 });
+      assert.equal(stderr.text, "");
+      assert.deepEqual(surprises(stdout.text), []);
+      return stdout.text.trim().split("\n").length;
+    };
+    assert.ok((await attempt("allow")) > 100);
+    await box.network.update({ mode: "on" });
+    assert.ok((await attempt("on")) > 15);
+    await box.network.update({ mode: "allow" });
+    assert.deepEqual([world.canary.connections, world.canary.datagrams], [0, 0]);
+    const hidden = world.requests
+      .slice(seen)
+      .filter((line) => /denied|\/direct|\/tunnel/.test(line) && !line.includes("a.below.test"));
+    assert.deepEqual(hidden, []);
+    const leaked = world.names.questions.filter(
+      (question) => !/ (allowed|secret|(a|trap\d+)\.below)\.test$/.test(question),
+    );
+    assert.deepEqual(leaked, []);
   });
 
   it("puts secrets in outside, under the authority of the sandbox alone", async () => {
@@ -64,8 +106,7 @@ await conform(({ box: make, client, driver, account }) => {
     assert.ok(!stdout.text.includes(value));
   });
 
-  it("says by what means programs that know no proxy are caught", async () => {
-    await using box = await make();
+  it("says by what means programs that know no proxy are caught", () => {
     const report = mechanisms(box);
     assert.equal(report.get("network.door")?.state, "enforced");
     assert.equal(report.get("network.transparent")?.state, "enforced");
@@ -77,45 +118,54 @@ await conform(({ box: make, client, driver, account }) => {
   });
 
   it("gives every name an address of its own, the same each time, and IPv4 only", async () => {
-    await using box = await make();
     const names = "('a.example', 'b.example', 'A.example', 'registry.example')";
-    const addresses = (await python(box, `print(*[socket.gethostbyname(n) for n in ${names}])`)).split(" ");
+    const [addresses, families] = (
+      await python(
+        box,
+        `print(*[socket.gethostbyname(n) for n in ${names}])`,
+        "print({i[0] for i in socket.getaddrinfo('a.example', 80)} == {socket.AF_INET})",
+      )
+    ).split("\n");
+    const found = addresses!.split(" ");
     assert.ok(
-      addresses.every((address) => /^198\.1[89]\./.test(address)),
-      String(addresses),
+      found.every((address) => /^198\.1[89]\./.test(address)),
+      addresses,
     );
-    assert.equal(addresses[0], addresses[2]);
-    assert.equal(new Set(addresses).size, 3);
-    const families = "print({i[0] for i in socket.getaddrinfo('a.example', 80)} == {socket.AF_INET})";
-    assert.equal(await python(box, families), "True");
+    assert.equal(found[0], found[2]);
+    assert.equal(new Set(found).size, 3);
+    assert.equal(families, "True");
   });
 
-  it("resets what is refused, by name and by address, instead of letting it wait", async () => {
-    await using box = await make();
-    for (const target of ["('example.com', 80)", "('example.com', 443)"]) {
-      assert.match(await python(box, connecting(target)), /reset|refused|403/i, target);
-    }
-    for (const target of ["('169.254.169.254', 80)", "('10.0.0.1', 80)", "('8.8.8.8', 443)"]) {
-      assert.match(await python(box, connecting(target)), /reset|refused|unreachable|no route|403/i, target);
-    }
-  });
-
-  it("lets neither UDP nor IPv6 nor the host's own loopback be reached", async () => {
-    await using box = await make();
+  it("resets what is refused, by name and by address, and has no way for UDP, IPv6 and the host's own loopback", async () => {
+    const targets = [
+      "('example.com', 80)",
+      "('example.com', 443)",
+      "('169.254.169.254', 80)",
+      "('10.0.0.1', 80)",
+      "('8.8.8.8', 443)",
+      "('127.0.0.1', 22)",
+      "('2001:db8::1', 80)",
+    ];
     const datagram = [
       "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(20)",
       "s.connect(('8.8.8.8', 53)); s.send(b'x'); print(s.recv(1))",
     ];
-    assert.match(await python(box, ...datagram), /refused|unreachable|no route/i);
-    assert.match(
-      await python(box, connecting("('2001:db8::1', 80)")),
-      /unreachable|no route|assign|not supported/i,
-    );
-    assert.match(await python(box, connecting("('127.0.0.1', 22)")), /refused|reset/i);
+    const tries = [...targets.map((target) => [connecting(target)]), datagram].flatMap((lines) => [
+      "try:",
+      ...lines.map((line) => `  ${line}`),
+      "except OSError as error: print(error)",
+    ]);
+    const outcomes = (await python(box, ...tries)).split("\n");
+    assert.equal(outcomes.length, targets.length + 1);
+    for (const [index, outcome] of outcomes.entries())
+      assert.match(
+        outcome,
+        /reset|refused|403|unreachable|no route|assign|not supported/i,
+        targets[index] ?? "UDP",
+      );
   });
 
   it("offers the proxy by its variables, and refuses there with a reason", async () => {
-    await using box = await make();
     const { stdout } = await box.run([
       "sh",
       "-c",
@@ -127,7 +177,6 @@ await conform(({ box: make, client, driver, account }) => {
   });
 
   it("keeps the guest's listeners for the guest", async () => {
-    await using box = await make();
     const attempts = [
       "for port in (53, 14128):",
       "  for address in ('127.0.0.1', '0.0.0.0'):",
@@ -141,7 +190,6 @@ await conform(({ box: make, client, driver, account }) => {
   });
 
   it("leaves programs' own connections alone, and leads to their ports from outside", async () => {
-    await using box = await make();
     await box.exec([
       "/usr/bin/python3",
       "-c",
@@ -156,5 +204,37 @@ await conform(({ box: make, client, driver, account }) => {
     const parts: Buffer[] = [];
     for await (const part of socket) parts.push(part);
     assert.equal(Buffer.concat(parts).toString(), "zyx");
+  });
+
+  it("holds a thousand connections open, and the daemon answers meanwhile", async () => {
+    await using crowded = await make({ network: { allow: usual, limits: { connectionsPerSecond: 5000 } } });
+    const script = `import socket, time
+held = [socket.create_connection(("allowed.test", ${world.tlsPort}), timeout=60) for _ in range(1000)]
+time.sleep(600)`;
+    await using _run = await crowded.exec(["/usr/bin/python3", "-c", script]);
+    await eventually(
+      async () => (await crowded.network.get()).connections,
+      (count) => count === 1000,
+      { within: 120_000 },
+    );
+    for (let round = 0; round < 10; round++) await client.system.health();
+    assert.match(await python(box, connecting(`("allowed.test", ${world.httpPort})`)), /b'H'/);
+  });
+
+  it("lets nothing through while the daemon is gone, and the next one holds the same rules", async () => {
+    const path = `/gone-${driver}-${account.name}`;
+    const came = () => world.requests.filter((line) => line.includes(path)).length;
+    const url = `http://allowed.test:${world.httpPort}${path}`;
+    const script = `i=0; while [ $i -lt 400 ]; do curl -s -m 2 ${url}; i=$((i+1)); sleep 0.05; done`;
+    await box.exec(["sh", "-c", script]);
+    await eventually(came, (count) => count > 0);
+    await daemon.crash();
+    const left = came();
+    await sleep(700);
+    assert.ok(came() <= left + 1, "something went out without a daemon");
+    await daemon.restart();
+    await eventually(came, (count) => count > left + 1);
+    assert.match(await python(box, connecting(`("denied.test", ${world.httpPort})`)), /reset|refused|403/i);
+    assert.deepEqual((await box.network.get()).network.allow, usual);
   });
 }, outside.env);

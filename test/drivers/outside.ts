@@ -1,34 +1,16 @@
-// What sandboxes of every driver may reach in tests: a name server, a web server on two ports of an address that nobody else uses, and a
-// TLS host that gets a secret.
-import { once } from "node:events";
+// What sandboxes of every driver meet in tests: the small internet of `world.ts`, and in it a TLS host that gets a secret.
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { startNameServer } from "../../packages/sandbox/src/egress/testing/name-server.ts";
 import { startHost } from "../../packages/sandbox/src/secrets/testing/host.ts";
+import { setTraps } from "../support/network/attempts.ts";
+import { makeWorld } from "../support/network/world.ts";
 
 export async function openOutside() {
-  const digits = () => 1 + Math.floor(Math.random() * 254);
-  const address = `127.${digits()}.${digits()}.${digits()}`;
-  const names = await startNameServer();
-  for (const name of ["allowed.test", "denied.test"]) names.set(name, [address]);
-  names.set("secret.test", ["127.0.0.1"]);
-  const requests: string[] = [];
-  const serve = async (port: number): Promise<Server> => {
-    const server = createServer((message, response) => {
-      requests.push(`${message.headers.host}${message.url}`);
-      response.end("reached\n");
-    });
-    server.listen(port, address);
-    await once(server, "listening");
-    return server;
-  };
-  const web = await serve(0);
-  // One of the ports that are caught where the kernel cannot redirect.
-  const well = process.getuid!() === 0 ? await serve(80) : undefined;
+  const world = await makeWorld(["allowed.test", "a.below.test", "below.test", "denied.test"]);
+  setTraps(world);
   const host = await startHost("secret.test");
+  world.names.set("secret.test", ["127.0.0.1"]);
   const dir = mkdtempSync(join(tmpdir(), "caisson-outside-"));
   chmodSync(dir, 0o755);
   // Also where the suite does not get as far as to close it.
@@ -36,18 +18,13 @@ export async function openOutside() {
   const ca = join(dir, "ca.pem");
   writeFileSync(ca, host.certificate);
   return {
-    address,
-    names,
-    requests,
+    world,
     heard: host.heard,
-    port: (web.address() as AddressInfo).port,
-    wellKnownPort: well ? 80 : undefined,
     secretPort: host.port,
-    env: { CAISSON_NETWORK_DNS_SERVERS: names.address, CAISSON_NETWORK_EXTRA_CA: ca },
-    close() {
-      for (const server of [web, well]) server?.close();
+    env: { CAISSON_NETWORK_DNS_SERVERS: world.names.address, CAISSON_NETWORK_EXTRA_CA: ca },
+    async close() {
       host[Symbol.dispose]();
-      names.close();
+      await world[Symbol.asyncDispose]();
     },
   };
 }

@@ -132,8 +132,11 @@ for (const account of accounts()) {
       const events: string[] = [];
       for await (const event of world.client.events.subscribe({ follow: false }))
         events.push(JSON.stringify(event.data));
+      const snapshot = await world.client.snapshots.take(box.id);
+      const pieces = await Array.fromAsync(world.client.snapshots.export(snapshot.id));
       const told = [
         stdout.text,
+        Buffer.concat(pieces).toString("latin1"),
         ...events,
         world.daemon.log(),
         execFileSync("ps", ["-eo", "args"], { encoding: "utf8" }),

@@ -4,6 +4,7 @@ import { UsageError } from "../command/usage-error.ts";
 import type { Printer } from "../text/printer.ts";
 import { formatSize } from "../text/units.ts";
 import { boxId, boxNamed, boxPlace } from "../work/box.ts";
+import { networkLimitsText } from "../work/network-limits.ts";
 import { networkFrom, networkOptions } from "../work/network-options.ts";
 import { presets } from "../work/presets.ts";
 
@@ -66,7 +67,9 @@ const set = defineCommand({
   async run({ options, positionals: [name], client, print }) {
     const network = networkFrom(options);
     if (!network && options.remove.length === 0 && !options.clear)
-      throw new UsageError("say what to change: --net, --allow, --deny, --preset, --remove or --clear");
+      throw new UsageError(
+        "say what to change: --net, --allow, --deny, --preset, --net-limit, --remove or --clear",
+      );
     const change = { ...network, remove: options.remove, clear: options.clear };
     const changed = await boxNamed(client, name!).network.update(change);
     if (options.json) await print.json(changed);
@@ -103,6 +106,7 @@ async function printState({ network, presetRules }: NetworkState, print: Printer
   ];
   for (const [verb, rule, why] of rows)
     await print.line(`${verb} ${print.safe(rule!)}${why ? ` (${print.safe(why)})` : ""}`);
+  await print.line(`limits: ${networkLimitsText(network.limits)}`);
 }
 
 export const command = defineCommand({

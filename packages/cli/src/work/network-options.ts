@@ -1,5 +1,6 @@
 import type { Network } from "@caisson/client";
 import type { OptionTable, Values } from "../command/option.ts";
+import { readNetworkLimits } from "./network-limits.ts";
 
 /** What a sandbox may reach: the options that `run`, `create` and `net set` share. */
 export const networkOptions = {
@@ -21,11 +22,18 @@ export const networkOptions = {
     value: "NAME",
     summary: "Allow what your own npm, pip, cargo, go, maven or git is configured for",
   },
+  "net-limit": {
+    kind: "text",
+    many: true,
+    value: "LIMIT=VALUE",
+    summary: "Bound its connections: connections=100, rate=20, bytes=1g, idle=30s, connect=5s",
+  },
 } as const satisfies OptionTable;
 
 /** The network that the options describe; undefined if they say nothing about it. */
 export function networkFrom(values: Values<typeof networkOptions>): Network | undefined {
   const { net, allow, deny, preset } = values;
-  if (net === undefined && allow.length + deny.length + preset.length === 0) return undefined;
-  return { mode: net, allow, deny, presets: preset };
+  const limits = readNetworkLimits(values["net-limit"]);
+  if (net === undefined && !limits && allow.length + deny.length + preset.length === 0) return undefined;
+  return { mode: net, allow, deny, presets: preset, limits };
 }

@@ -8,8 +8,8 @@ export const presets = defineCommand({
   name: "presets",
   summary: "Show what network presets lead to now",
   details:
-    "A preset stands for the registries and remotes for which your own tools are configured on this machine; their\n" +
-    "files are read, nothing is run. What only a project's own files name is marked.",
+    "A preset stands for the registries and remotes for which your own tools are configured on this machine. Their\n" +
+    "files are read; where those say nothing, the tool itself is asked. What only a project's own files name is marked.",
   positionals: [{ name: "NAME", summary: "Only these. Default: all", optional: true, rest: true }],
   options: {
     project: {

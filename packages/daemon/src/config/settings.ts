@@ -217,7 +217,7 @@ export const settings = {
     kind: "list",
     default: ["network"],
     about:
-      "What is asked for: `network` (destinations under `ask`), `profile` (another one than the agent's rule gives), `apply` (by keys without the scope `approve`).",
+      "What is asked for: `network` (destinations under `ask`), `profile` (another one than the agent's rule gives), `apply` and `write-outside` (by keys without the scope `approve`).",
   },
   "approvals.rules": {
     kind: "list",

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer as createHttpServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
+import type { NameResolver } from "./resolver.ts";
 import { listen, makeRig, readAll, readUntil } from "./testing/rig.ts";
 
 const loopback = ["127.0.0.1", "::1"];
@@ -267,6 +268,16 @@ test("limits bound connections, their rate and their bytes", async () => {
   await new Promise((resolve) => setTimeout(resolve, 20));
   assert.equal(idle.told("network.closed")[0]!.cut, "nothing passed for too long");
   echo.close();
+});
+
+test("a target that takes too long, by its name or by its address, is given up within the limit", async () => {
+  const limits = { connectTimeoutMs: 50 };
+  const nobody = { resolve: () => new Promise<never>(() => {}) } as unknown as NameResolver;
+  await using rig = await makeRig({ allow: ["slow.example"] }, { limits, resolver: nobody });
+  const program = rig.connect("proxy");
+  program.write("CONNECT slow.example:443 HTTP/1.1\r\nHost: slow.example:443\r\n\r\n");
+  assert.match(await readAll(program), /^HTTP\/1\.1 504 caisson: .* did not answer in time/);
+  assert.equal(rig.told("network.failed").length, 1);
 });
 
 test("under ask, the answer decides, and nothing is looked up before it", async () => {
