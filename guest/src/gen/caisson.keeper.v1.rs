@@ -8,7 +8,7 @@
 pub struct KeeperRequest {
     #[prost(uint32, tag = "1")]
     pub id: u32,
-    #[prost(oneof = "keeper_request::Request", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10")]
+    #[prost(oneof = "keeper_request::Request", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11")]
     pub request: ::core::option::Option<keeper_request::Request>,
 }
 /// Nested message and enum types in `KeeperRequest`.
@@ -33,6 +33,8 @@ pub mod keeper_request {
         GiveToMonitor(super::GiveToMonitor),
         #[prost(message, tag = "10")]
         Join(super::Join),
+        #[prost(message, tag = "11")]
+        KeepMemory(super::KeepMemory),
     }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -43,7 +45,7 @@ pub struct KeeperReply {
     /// Set instead of a reply when it failed.
     #[prost(message, optional, tag = "2")]
     pub failure: ::core::option::Option<KeeperFailure>,
-    #[prost(oneof = "keeper_reply::Reply", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11")]
+    #[prost(oneof = "keeper_reply::Reply", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
     pub reply: ::core::option::Option<keeper_reply::Reply>,
 }
 /// Nested message and enum types in `KeeperReply`.
@@ -68,6 +70,8 @@ pub mod keeper_reply {
         Given(super::Given),
         #[prost(message, tag = "11")]
         Joined(super::Joined),
+        #[prost(message, tag = "12")]
+        MemoryKept(super::MemoryKept),
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -268,13 +272,14 @@ pub struct Size {
     #[prost(uint64, tag = "2")]
     pub files: u64,
 }
-/// Gives a machine's monitor (QMP) a new file to write, by a name that it keeps until it is used.
+/// Gives a machine's monitor (QMP) a new file to write.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GiveToMonitor {
     #[prost(string, tag = "1")]
     pub socket: ::prost::alloc::string::String,
-    #[prost(string, tag = "2")]
-    pub name: ::prost::alloc::string::String,
+    /// The number of the set of descriptors from which the machine will open it; at least 1.
+    #[prost(uint32, tag = "2")]
+    pub set: u32,
     #[prost(string, tag = "3")]
     pub path: ::prost::alloc::string::String,
 }
@@ -294,6 +299,28 @@ pub struct Join {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Joined {
+}
+/// Copies the memory of a machine that stands still, as whoever plays it has it mapped.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct KeepMemory {
+    #[prost(string, tag = "1")]
+    pub sandbox: ::prost::alloc::string::String,
+    /// A new file.
+    #[prost(string, tag = "2")]
+    pub path: ::prost::alloc::string::String,
+    /// The copy is not written to the file but held by the keeper, who hands it over as KIND_SEALED_MEMORY of this path for as
+    /// long as the file is there.
+    #[prost(bool, tag = "3")]
+    pub held: bool,
+    /// How much memory the machine has; one that seems to have another amount is refused.
+    #[prost(uint64, tag = "4")]
+    pub size: u64,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MemoryKept {
+    /// Without pages of zeros.
+    #[prost(uint64, tag = "1")]
+    pub bytes: u64,
 }
 /// What the keeper is: said once at the start.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -1,10 +1,9 @@
 //! Descriptors that a started program gets: files, listening sockets, memory that cannot be changed.
 
 use std::{
-    collections::HashMap,
     fs::File,
     os::{
-        fd::{AsFd, OwnedFd},
+        fd::{AsFd, AsRawFd, OwnedFd},
         unix::fs::{FileExt, MetadataExt},
     },
     path::Path,
@@ -12,24 +11,35 @@ use std::{
 
 use rustix::{
     fs::{MemfdFlags, Mode, OFlags, SealFlags, fchown, fcntl_add_seals, ftruncate, memfd_create, open},
-    io::{Errno, fcntl_dupfd_cloexec, pwrite},
+    io::{Errno, fcntl_dupfd_cloexec},
     process::{Gid, Uid},
 };
 
-use super::{failure::Failure, socket};
+use super::{
+    failure::Failure,
+    pages::{PAGE, PIECE, write_pages},
+    socket,
+};
 use crate::proto::keeper::{Handed, handed::Kind};
 
 const MAX_HANDED: usize = 24;
-const PAGE: usize = 4096;
-const PIECE: usize = 256 * PAGE;
+/// By which a machine's memory is found again among what its process has mapped.
+pub const MEMORY_NAME: &std::ffi::CStr = c"caisson-memory";
 
-/// What a file was when it was copied.
+/// What a file was when it was copied: device, inode, time of its content, size.
 type Version = (u64, u64, i64, i64, u64);
 
-/// Copies of files in memory, by path. Only the newest version of a path is kept.
+struct Copy {
+    /// Kept open, so that its number goes to no other file.
+    file: File,
+    version: Version,
+    memory: OwnedFd,
+}
+
+/// Copies of files in memory. Only the newest version of a file is kept, and only while the file has a name.
 #[derive(Default)]
 pub struct Memories {
-    copies: HashMap<String, (Version, OwnedFd)>,
+    copies: Vec<Copy>,
 }
 
 /// `owner`: who the program will run as, when that is not the keeper.
@@ -65,28 +75,60 @@ fn open_one(wanted: &Handed, memories: &mut Memories, owner: Option<(u32, u32)>)
 }
 
 impl Memories {
+    /// A file that is gone or has changed needs no memory any more.
+    pub fn prune(&mut self) {
+        let is_same = |copy: &Copy| version_of(&copy.file).is_ok_and(|now| now == copy.version);
+        self.copies.retain(|copy| copy.file.metadata().is_ok_and(|it| it.nlink() > 0) && is_same(copy));
+    }
+
+    /// Empty memory that somebody fills and seals, held for as long as the file is there that is made at this path. Gives a
+    /// path by which workers, who inherit nothing, can open it.
+    pub fn hold(&mut self, path: &str) -> Result<String, Errno> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = File::from(open(path, flags, Mode::from_raw_mode(0o600))?);
+        let memory = new_memory()?;
+        let place = format!("/proc/{}/fd/{}", std::process::id(), memory.as_raw_fd());
+        self.copies.push(Copy { version: version_of(&file)?, file, memory });
+        Ok(place)
+    }
+
     fn get(&mut self, path: &str) -> Result<OwnedFd, Errno> {
+        self.prune();
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        // A path that is gone needs no memory any more.
-        self.copies.retain(|path, _| Path::new(path).exists());
         let file = File::from(open(path, flags, Mode::empty())?);
-        let found = file.metadata().map_err(|_| Errno::IO)?;
-        let version = (found.dev(), found.ino(), found.mtime(), found.mtime_nsec(), found.len());
-        if let Some((known, copy)) = self.copies.get(path)
-            && *known == version
-        {
-            return fcntl_dupfd_cloexec(copy, 3);
+        let version = version_of(&file)?;
+        if let Some(copy) = self.copies.iter().find(|copy| copy.version == version) {
+            return fcntl_dupfd_cloexec(&copy.memory, 3);
         }
-        let copy = sealed_copy(&file, found.len())?;
-        let given = fcntl_dupfd_cloexec(&copy, 3)?;
-        self.copies.insert(path.into(), (version, copy));
+        let (.., length) = version;
+        if length == 0 {
+            // The keeper that held it is gone.
+            return Err(Errno::NODATA);
+        }
+        let memory = sealed_copy(&file, length)?;
+        let given = fcntl_dupfd_cloexec(&memory, 3)?;
+        self.copies.push(Copy { file, version, memory });
         Ok(given)
     }
 }
 
+fn version_of(file: &File) -> Result<Version, Errno> {
+    let found = file.metadata().map_err(|_| Errno::IO)?;
+    Ok((found.dev(), found.ino(), found.mtime(), found.mtime_nsec(), found.len()))
+}
+
+fn new_memory() -> Result<OwnedFd, Errno> {
+    memfd_create(MEMORY_NAME, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
+}
+
+/// Nobody can change it any more.
+pub fn seal_memory(memory: impl AsFd) -> Result<(), Errno> {
+    fcntl_add_seals(memory, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
+}
+
 /// Pages of zeros take no memory.
 fn sealed_copy(file: &File, length: u64) -> Result<OwnedFd, Errno> {
-    let copy = memfd_create(c"caisson-memory", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    let copy = new_memory()?;
     ftruncate(&copy, length)?;
     let mut buffer = vec![0; PIECE];
     let mut at = 0;
@@ -104,17 +146,8 @@ fn sealed_copy(file: &File, length: u64) -> Result<OwnedFd, Errno> {
         write_pages(copy.as_fd(), &buffer[..count], at)?;
         at += count as u64;
     }
-    fcntl_add_seals(&copy, SealFlags::WRITE | SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+    seal_memory(&copy)?;
     Ok(copy)
-}
-
-fn write_pages(copy: impl AsFd, bytes: &[u8], at: u64) -> Result<(), Errno> {
-    for (index, page) in bytes.chunks(PAGE).enumerate() {
-        if page.iter().any(|byte| *byte != 0) {
-            pwrite(copy.as_fd(), page, at + (index * PAGE) as u64)?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -141,7 +174,32 @@ mod tests {
         assert!(copy.write_at(b"x", 0).is_err() && copy.set_len(0).is_err());
         let again = memories.get(path.to_str().unwrap()).unwrap();
         assert_eq!(File::from(again).metadata().unwrap().ino(), copy.metadata().unwrap().ino());
-        std::fs::remove_file(&path).unwrap();
-        assert!(memories.get(path.to_str().unwrap()).is_err());
+        // By another name it is the same.
+        let renamed = path.with_extension("renamed");
+        std::fs::rename(&path, &renamed).unwrap();
+        let again = memories.get(renamed.to_str().unwrap()).unwrap();
+        assert_eq!(File::from(again).metadata().unwrap().ino(), copy.metadata().unwrap().ino());
+        std::fs::remove_file(&renamed).unwrap();
+        assert!(memories.get(renamed.to_str().unwrap()).is_err());
+        assert!(memories.copies.is_empty());
+    }
+
+    #[test]
+    fn memory_that_is_held_stays_while_its_file_does() {
+        let path = std::env::temp_dir().join(format!("caisson-held-{}", std::process::id()));
+        let path = path.to_str().unwrap();
+        let mut memories = Memories::default();
+        let held = memories.hold(path).unwrap();
+        let memory = File::options().write(true).open(held).unwrap();
+        memory.write_at(b"held", 0).unwrap();
+        seal_memory(&memory).unwrap();
+        assert!(memories.hold(path).is_err(), "one at a time");
+        let mut bytes = [0; 4];
+        File::from(memories.get(path).unwrap()).read_exact_at(&mut bytes, 0).unwrap();
+        assert_eq!(&bytes, b"held");
+        assert_eq!(Memories::default().get(path).unwrap_err(), Errno::NODATA);
+        std::fs::remove_file(path).unwrap();
+        memories.prune();
+        assert!(memories.copies.is_empty());
     }
 }

@@ -23,6 +23,7 @@ use super::{
     identify::identify,
     join::join,
     launch::{self, Starting},
+    machine_memory::keep_memory,
     monitor::give_to_monitor,
     privilege::is_host_root,
     tree::{remove_tree, tree_size},
@@ -31,7 +32,7 @@ use super::{
     worker::{Standby, Worker},
 };
 use crate::proto::keeper::{
-    Adopt, Adopted, Attach, Join, KeeperReply, KeeperRequest, Launch, Launched, keeper_reply::Reply,
+    Adopt, Adopted, Attach, Join, KeepMemory, KeeperReply, KeeperRequest, Launch, Launched, keeper_reply::Reply,
     keeper_request::Request,
 };
 
@@ -143,6 +144,7 @@ impl Keeper {
             Some(Request::Identify(_)) => self.work(id, identify),
             Some(Request::Join(request)) => self.join(id, &request),
             Some(Request::GiveToMonitor(request)) => self.work(id, || give_to_monitor(&request)),
+            Some(Request::KeepMemory(request)) => self.keep_memory(id, &request),
         }
     }
 
@@ -206,6 +208,7 @@ impl Keeper {
     /// Said to everybody who asked for it, and once without being asked.
     fn ended(&mut self, sandbox: &str) -> Result<(), Errno> {
         let Some(watched) = self.sandboxes.remove(sandbox) else { return Ok(()) };
+        self.memories.prune();
         let (ended, askers) = watched.end();
         for id in [0].into_iter().chain(askers) {
             self.answer(id, Reply::Ended(ended.clone()))?;
@@ -217,6 +220,18 @@ impl Keeper {
         match Worker::start(id, work) {
             Err(errno) => self.fail(id, Failure::errno("UNAVAILABLE", "starting a worker", errno)),
             Ok(worker) => self.events.add(Waiting::Worker(worker), EventFlags::IN),
+        }
+    }
+
+    fn keep_memory(&mut self, id: u32, request: &KeepMemory) -> Result<(), Errno> {
+        let Some(outer) = self.sandboxes.get(&request.sandbox).map(Watched::number) else {
+            return self.fail(id, Failure::new("SANDBOX_NOT_FOUND", "no such sandbox is running"));
+        };
+        self.memories.prune();
+        let held = if request.held { self.memories.hold(&request.path).map(Some) } else { Ok(None) };
+        match held {
+            Ok(held) => self.work(id, || keep_memory(outer, request, held.as_deref())),
+            Err(errno) => self.fail(id, Failure::errno("SANDBOX_FAILED", "holding a machine's memory", errno)),
         }
     }
 

@@ -39,8 +39,10 @@ const READ_ONLY: MountFlags = HARDENED.union(MountFlags::RDONLY).union(MountFlag
 const PRIVATE: [(&str, &CStr); 4] =
     [("/home", c"mode=0755"), ("/run", c"mode=0755"), ("/tmp", c"mode=1777"), ("/var/tmp", c"mode=1777")];
 /// Of the image's top level, what the chamber has of its own.
-const OWN: [&str; 12] =
-    ["boot", "dev", "etc", "home", "lost+found", "media", "mnt", "proc", "root", "run", "sys", "tmp"];
+const OWN: [&str; 13] =
+    ["boot", "dev", "etc", "home", "lost+found", "media", "mnt", "proc", "root", "run", "sys", "tmp", "var"];
+/// Of the image's /var, what the sandbox has of its own.
+const OWN_VAR: [&str; 1] = ["tmp"];
 /// Of the image's /etc, what the guest writes.
 const WRITTEN: [&str; 8] =
     ["passwd", "group", "hosts", "hostname", "resolv.conf", "nsswitch.conf", "machine-id", "mtab"];
@@ -130,9 +132,15 @@ fn inner(door: &OwnedFd) -> io::Result<()> {
 /// Everything of the image but what the sandbox has of its own.
 fn show_image() -> io::Result<()> {
     show(Path::new(IMAGE), &OWN)?;
-    let etc = Path::new(IMAGE).join("etc");
-    directory(&format!("{ROOT}/etc"))?;
-    if etc.is_dir() { show(&etc, &WRITTEN) } else { Ok(()) }
+    for (name, except) in [("etc", &WRITTEN[..]), ("var", &OWN_VAR[..])] {
+        let folder = Path::new(IMAGE).join(name);
+        directory(&format!("{ROOT}/{name}"))?;
+        // An image's may be a link, which would lead elsewhere.
+        if fs::symlink_metadata(&folder).is_ok_and(|found| found.is_dir()) {
+            show(&folder, except)?;
+        }
+    }
+    Ok(())
 }
 
 fn show(folder: &Path, except: &[&str]) -> io::Result<()> {
@@ -140,7 +148,7 @@ fn show(folder: &Path, except: &[&str]) -> io::Result<()> {
         let entry = entry?;
         let name = entry.file_name();
         let source = entry.path();
-        if name.to_str().is_none_or(|name| except.contains(&name) || name == "var") {
+        if name.to_str().is_none_or(|name| except.contains(&name)) {
             continue;
         }
         let Some(inside) = source.to_str().and_then(|path| path.strip_prefix(IMAGE)) else { continue };

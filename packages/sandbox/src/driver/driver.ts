@@ -98,8 +98,9 @@ export interface Launched {
   /** Stops everything inside until `resume`, with `pause`. */
   pause?(): Promise<void>;
   resume?(): Promise<void>;
-  /** Saves the whole machine, which is paused, into a new file, with `memory`. */
-  saveMachine?(file: string): Promise<void>;
+  /** Saves the whole machine, which is paused, into a new file and others beside it, with `memory`. `fleeting`: its memory need
+   * not be on the disk, since it is gone on with at once. */
+  saveMachine?(file: string, fleeting: boolean): Promise<void>;
 }
 
 export interface MountSource {

@@ -99,9 +99,9 @@ export class ClosedAhead {
 /** Only what is mounted as it is, and made from nothing that the likeness does not tell. */
 function canWait({ workspace, driver, secrets, snapshot, caches, image, profile }: SandboxPlan): boolean {
   const { mode, dir } = workspace;
-  if (!driver.capabilities.includes("mounts") || secrets || snapshot || image || caches.length > 0)
-    return false;
-  if (mode !== WorkspaceMode.NONE && mode !== WorkspaceMode.OVERLAY) return false;
+  if (secrets || snapshot || image || caches.length > 0) return false;
+  const isMounted = mode === WorkspaceMode.OVERLAY && driver.capabilities.includes("mounts");
+  if (mode !== WorkspaceMode.NONE && !isMounted) return false;
   // Closing the wall looks these up; the overlay would remember what it found there.
   return ![...profile.denyRead, ...profile.allowWrite].some(
     (path) => dir !== "" && path.startsWith(`${dir}/`),
@@ -109,8 +109,10 @@ function canWait({ workspace, driver, secrets, snapshot, caches, image, profile 
 }
 
 /** What a wall is made from, as a text to compare. Toolchains are compared by what they were found to be. */
-function likenessOf({ asked, profile, limits, network, syscalls, workspace }: SandboxPlan): string {
+function likenessOf(plan: SandboxPlan): string {
+  const { asked, driver, profile, limits, network, syscalls, workspace } = plan;
   const { dev, ino, mode, uid, gid } = workspace.stats ?? {};
   const project = [workspace.mode, workspace.dir, dev, ino, mode, uid, gid].map(String);
-  return JSON.stringify([asked, profile.name, limits, network, syscalls, project, readMountinfo()]);
+  const parts = [asked, driver.name, profile.name, limits, network, syscalls, project, readMountinfo()];
+  return JSON.stringify(parts);
 }

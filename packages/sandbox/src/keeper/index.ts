@@ -1,7 +1,6 @@
 export { connectSocket } from "./connect.ts";
 export {
   type AttachInit,
-  firstHandedDescriptor,
   Keeper,
   type Kept,
   type LaunchInit,

@@ -38,9 +38,6 @@ interface Known {
 
 type Value<Case extends Reply["case"]> = Extract<Reply, { case: Case }>["value"];
 
-/** Of what is handed to a started program: the number of the first, in the program; the others follow. */
-export const firstHandedDescriptor = 5;
-
 /** A keeper that does not live this long was not of use. */
 const healthyAfterMs = 5000;
 const maxRestartWaitMs = 5000;
@@ -129,10 +126,23 @@ export class Keeper {
     return await this.#askAgain({ case: "treeSize", value: { path: await realName(path) } }, "size");
   }
 
-  /** Gives a machine's monitor a new file to write; the monitor keeps it by that name. */
-  async giveToMonitor(socket: string, name: string, path: string): Promise<void> {
+  /** Gives a machine's monitor a new file to write; the monitor keeps it in a set of that number. */
+  async giveToMonitor(socket: string, set: number, path: string): Promise<void> {
     try {
-      await this.#ask({ case: "giveToMonitor", value: { socket, name, path } }, "given");
+      await this.#ask({ case: "giveToMonitor", value: { socket, set, path } }, "given");
+    } catch (thrown) {
+      throw thrown instanceof KeeperDied ? unavailable(thrown) : thrown;
+    }
+  }
+
+  /**
+   * Copies the memory of a machine that stands still into a new file; `held`: the copy stays with the keeper, and the file
+   * stands for it.
+   */
+  async keepMemory(sandbox: string, path: string, memory: { size: number; held: boolean }): Promise<void> {
+    const value = { sandbox, path, held: memory.held, size: BigInt(memory.size) };
+    try {
+      await this.#ask({ case: "keepMemory", value }, "memoryKept");
     } catch (thrown) {
       throw thrown instanceof KeeperDied ? unavailable(thrown) : thrown;
     }

@@ -2,18 +2,13 @@ import { randomUUID } from "node:crypto";
 import { mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CaissonError } from "@caisson/contract/errors";
-import type { Keeper } from "../../keeper/index.ts";
 import { describeEnd, readLog } from "../microvm/end.ts";
+import type { BootContext as MachineContext } from "../microvm/template.ts";
 import type { Programs } from "./probe.ts";
 import { startMachine } from "./start.ts";
 
-export interface BootContext {
-  keeper: Keeper;
-  guest: string;
-  store: string;
+export interface BootContext extends MachineContext {
   programs: Programs;
-  takeUid(): Promise<number>;
-  releaseUid(uid: number): void;
 }
 
 /** Hardware virtualisation that works boots within a second; where it hangs, it hangs at once. */
@@ -48,7 +43,7 @@ async function tryBoot(
   const sandboxId = `try-${randomUUID()}`;
   const dir = `${context.store}/${sandboxId}`;
   await mkdir(dir, { recursive: true, mode: 0o700 });
-  const uid = await context.takeUid();
+  const uid = (await context.takeUid()) ?? 0;
   try {
     const spec = { sandboxId, dir, cgroups: [], uid, shape: { memoryBytes } };
     const machine = await startMachine(context, { ...spec, start: { kind: "try", ...parts } });

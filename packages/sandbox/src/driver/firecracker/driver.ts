@@ -1,106 +1,53 @@
-import { Tier } from "@caisson/contract";
-import { CaissonError } from "@caisson/contract/errors";
-import type { Keeper } from "../../keeper/index.ts";
-import { UidPool } from "../bubblewrap/uids.ts";
-import { CachedProbe } from "../cached-probe.ts";
-import type { Driver, Launched, LaunchRecord, LaunchSpec, Probe } from "../driver.ts";
-import type { Progress } from "../microvm/host-image.ts";
-import { HostStamp } from "../microvm/host-stamp.ts";
+import type { Tried } from "../cached-probe.ts";
+import type { Launched, LaunchRecord, LaunchSpec } from "../driver.ts";
+import { MachineDriver, type MachineOptions } from "../microvm/driver.ts";
+import type { Template, TemplateContext } from "../microvm/template.ts";
+import type { MachineShape } from "./argv.ts";
 import { adoptFirecracker, launchFirecracker } from "./launch.ts";
 import { type Ground, probeGround } from "./probe.ts";
-import { makeTemplate, type Template } from "./template.ts";
+import { makeTemplate } from "./template.ts";
 
-export interface FirecrackerOptions {
-  keeper: Keeper;
-  /** The guest binary on the host. */
-  guest: string;
-  /** A directory of the daemon's alone for images and templates. */
-  store: string;
-  /** Of each machine. Default: 1 GiB. */
-  memoryBytes?: number;
-  progress?: Progress;
+export interface FirecrackerOptions extends MachineOptions {
   /** Where `firecracker` and `jailer` are looked for first. */
   programs?: string;
 }
 
-const defaultMemoryBytes = 1024 ** 3;
-
-/** A machine on hardware virtualisation for each sandbox: copies of one that was booted once, each in a jail. */
-export class FirecrackerDriver implements Driver {
+/** Machines on hardware virtualisation, each in a jail. */
+export class FirecrackerDriver extends MachineDriver<Ground, MachineShape> {
   readonly name = "firecracker";
-  readonly tier = Tier.MICROVM;
   // Written after its published API description; real hardware has not been seen by those who wrote it.
-  readonly capabilities = ["pause", "snapshot", "fork", "memory", "unexercised"] as const;
-  readonly #options: FirecrackerOptions;
-  readonly #uids = new UidPool();
-  readonly #tried: CachedProbe<Ground>;
-  readonly #stamp: HostStamp;
-  #template: Promise<Template> | undefined;
+  readonly capabilities = ["roots", "pause", "snapshot", "fork", "memory", "unexercised"] as const;
+  readonly #programs: string | undefined;
 
-  constructor(options: FirecrackerOptions) {
-    this.#options = options;
-    this.#stamp = new HostStamp(() => [options.guest]);
-    this.#tried = new CachedProbe(() => probeGround({ ...options, ...this.#lending }));
+  constructor({ programs, ...options }: FirecrackerOptions) {
+    super(options, []);
+    this.#programs = programs;
   }
 
-  async probe(): Promise<Probe> {
-    return (await this.#tried.get()).probe;
+  protected tryGround(): Promise<Tried<Ground>> {
+    const programs = this.#programs === undefined ? {} : { programs: this.#programs };
+    return probeGround({ ...this.bootContext, ...programs });
   }
 
-  async launch(spec: LaunchSpec): Promise<Launched> {
-    if (await this.#stamp.changed()) {
-      // After an upgrade the next machine is a copy of another template; living ones go on.
-      this.#tried.forget();
-      this.#template = undefined;
-    }
-    const { programs, template } = await this.#ready();
-    const uid = await this.#uids.take();
-    try {
-      const launched = await launchFirecracker({ ...this.#options, programs }, template, spec, uid);
-      launched.ended.then(() => this.#uids.release(uid));
-      return launched;
-    } catch (thrown) {
-      this.#uids.release(uid);
-      throw thrown;
-    }
+  /** The jailer needs root, so that there are always some to give. */
+  protected givesUids(): boolean {
+    return true;
   }
 
-  async adopt(sandboxId: string, record: LaunchRecord): Promise<Launched | undefined> {
-    this.#uids.reserve(record.uid);
-    const launched = await adoptFirecracker(this.#options.keeper, sandboxId, record);
-    if (launched === undefined) this.#uids.release(record.uid);
-    else launched.ended.then(() => this.#uids.release(record.uid));
-    return launched;
+  protected makeTemplate(ground: Ground, context: TemplateContext): Promise<Template<MachineShape>> {
+    return makeTemplate({ ...context, ground });
   }
 
-  async #ready(): Promise<Ground & { template: Template }> {
-    const { probe, ground } = await this.#tried.get();
-    if (ground === undefined) {
-      throw new CaissonError(
-        "NO_DRIVER",
-        `firecracker: ${probe.reason}${probe.fix ? ` (${probe.fix})` : ""}`,
-      );
-    }
-    // Made once at a time; one that failed is tried again by the next who asks.
-    this.#template ??= this.#makeTemplate(ground).catch((error) => {
-      this.#template = undefined;
-      throw error;
-    });
-    return { ...ground, template: await this.#template };
+  protected start(
+    { programs }: Ground,
+    template: Template<MachineShape>,
+    spec: LaunchSpec,
+    uid = 0,
+  ): Promise<Launched> {
+    return launchFirecracker({ ...this.machineOptions, programs }, template, spec, uid);
   }
 
-  #makeTemplate(ground: Ground): Promise<Template> {
-    return makeTemplate({
-      ...this.#options,
-      ...this.#lending,
-      ground,
-      programs: ground.programs,
-      memoryBytes: this.#options.memoryBytes ?? defaultMemoryBytes,
-      progress: this.#options.progress ?? (() => {}),
-    });
-  }
-
-  get #lending() {
-    return { takeUid: () => this.#uids.take(), releaseUid: (uid: number) => this.#uids.release(uid) };
+  protected find(sandboxId: string, record: LaunchRecord): Promise<Launched | undefined> {
+    return adoptFirecracker(this.machineOptions.keeper, sandboxId, record);
   }
 }

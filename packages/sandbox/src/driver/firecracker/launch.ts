@@ -1,21 +1,17 @@
-import { copyFile, readFile, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { Duplex } from "node:stream";
-import { CaissonError } from "@caisson/contract/errors";
-import type { Keeper, Kept } from "../../keeper/index.ts";
-import type { Attachment, Launched, LaunchRecord, LaunchSpec } from "../driver.ts";
-import { describeEnd } from "../microvm/end.ts";
+import type { Keeper } from "../../keeper/index.ts";
+import type { Launched, LaunchRecord, LaunchSpec } from "../driver.ts";
+import { keepNote, memoryOf, notedShape, noteMachine } from "../microvm/description.ts";
+import { type MachineParts, MachineSandbox, recordOf } from "../microvm/sandbox.ts";
+import type { Template } from "../microvm/template.ts";
 import { Api } from "./api.ts";
 import { apiSocket, type MachineShape } from "./argv.ts";
 import { firecrackerMechanisms } from "./mechanisms.ts";
 import type { Programs } from "./probe.ts";
 import { keepMachine } from "./save.ts";
 import { startMachine } from "./start.ts";
-import type { Template } from "./template.ts";
 import { connectLink, limitMachine } from "./vsock.ts";
-
-/** What a machine was made from, beside its jail. */
-const descriptionName = "machine.json";
 
 export interface LaunchContext {
   keeper: Keeper;
@@ -23,55 +19,22 @@ export interface LaunchContext {
   programs: Programs;
 }
 
-/** Starts a copy of the template, or a machine that was saved. */
+/** Starts a copy of a machine that was saved. */
 export async function launchFirecracker(
   context: LaunchContext,
-  template: Template,
+  template: Template<MachineShape>,
   spec: LaunchSpec,
   uid: number,
 ): Promise<Launched> {
-  if (spec.image !== "host") {
-    throw new CaissonError("INVALID_INPUT", `the firecracker driver has no image "${spec.image}"`);
-  }
-  const description = JSON.stringify({ ...template, memory: undefined, state: undefined });
-  if (spec.machine !== undefined) await mustFit(spec.machine, description);
-  const saved = spec.machine;
-  const machine = await startMachine(context, {
-    sandboxId: spec.sandboxId,
-    dir: spec.dir,
-    cgroups: spec.cgroups,
-    uid,
-    shape: template.shape,
-    start: {
-      kind: "load",
-      image: template.image,
-      state: saved ?? template.state,
-      memory: saved === undefined ? template.memory : memoryOf(saved),
-    },
+  const { sandboxId, dir, cgroups } = spec;
+  const { image, shape, state, memory } = template;
+  await noteMachine(dir, template);
+  const { kept, door } = await startMachine(context, {
+    ...{ sandboxId, dir, cgroups, uid, shape },
+    start: { kind: "load", image, state, memory },
   });
-  const record: LaunchRecord = {
-    driver: "firecracker",
-    pid: machine.kept.pid,
-    startTime: Number(machine.kept.startTime),
-    uid,
-    gid: uid,
-    socket: machine.door.socket,
-  };
-  await writeFile(`${spec.dir}/${descriptionName}`, description);
-  return new FirecrackerSandbox(context.keeper, spec, machine.kept, record, template.shape);
-}
-
-/** A kept machine has its disk's blocks in memory: it goes on only with the very same disk, kernel and guest. */
-async function mustFit(file: string, description: string): Promise<void> {
-  if ((await readFile(`${file}.json`, "utf8")) === description) return;
-  throw new CaissonError(
-    "SANDBOX_FAILED",
-    "this machine was kept before the host or Caisson was upgraded; take the snapshot again",
-  );
-}
-
-function memoryOf(file: string): string {
-  return `${file}.memory`;
+  const record = recordOf("firecracker", kept, door.socket, uid);
+  return new FirecrackerSandbox({ keeper: context.keeper, sandboxId, dir, kept, record, shape });
 }
 
 /** Finds a machine again by its record. */
@@ -84,49 +47,21 @@ export async function adoptFirecracker(
   if (!kept) return undefined;
   // …/jail/PROGRAM/ID/root/SOCKET
   const dir = record.socket.split("/").slice(0, -5).join("/");
-  const { shape } = JSON.parse(await readFile(`${dir}/${descriptionName}`, "utf8")) as Template;
-  return new FirecrackerSandbox(keeper, { sandboxId, dir }, kept, record, shape);
+  const shape = await notedShape<MachineShape>(dir);
+  return new FirecrackerSandbox({ keeper, sandboxId, dir, kept, record, shape });
 }
 
-class FirecrackerSandbox implements Launched {
-  readonly record: LaunchRecord;
-  readonly ended: Promise<string>;
-  readonly #keeper: Keeper;
-  readonly #place: { sandboxId: string; dir: string };
-  readonly #shape: MachineShape;
-
-  constructor(
-    keeper: Keeper,
-    place: { sandboxId: string; dir: string },
-    kept: Kept,
-    record: LaunchRecord,
-    shape: MachineShape,
-  ) {
-    this.#keeper = keeper;
-    this.#place = place;
-    this.record = record;
-    this.#shape = shape;
-    this.ended = kept.ended.then((how) => describeEnd(how, `${place.dir}/launch.log`, "Firecracker"));
+class FirecrackerSandbox extends MachineSandbox<MachineShape> {
+  constructor(machine: MachineParts<MachineShape>) {
+    super(machine, "Firecracker");
   }
 
   connect(): Promise<Duplex> {
     return connectLink(this.record);
   }
 
-  kill(): Promise<void> {
-    return this.#keeper.kill(this.#place.sandboxId);
-  }
-
-  attach(): Promise<Attachment[]> {
-    throw new CaissonError("NOT_ENFORCEABLE", "a microVM shares no directory with the host");
-  }
-
   mechanisms() {
-    return firecrackerMechanisms(this.#shape);
-  }
-
-  async limitMemory(bytes: number): Promise<void> {
-    if (bytes < this.#shape.memoryBytes) await limitMachine(this.record, bytes);
+    return firecrackerMechanisms(this.machine.shape);
   }
 
   async pause(): Promise<void> {
@@ -137,11 +72,14 @@ class FirecrackerSandbox implements Launched {
     await this.#api.patch("/vm", { state: "Resumed" });
   }
 
-  /** The machine must be paused. */
   async saveMachine(file: string): Promise<void> {
-    await copyFile(`${this.#place.dir}/${descriptionName}`, `${file}.json`);
+    await keepNote(this.machine.dir, file);
     const machine = { api: this.#api, root: dirname(this.record.socket) };
     await keepMachine(machine, { state: file, memory: memoryOf(file) });
+  }
+
+  protected bound(bytes: number): Promise<void> {
+    return limitMachine(this.record, bytes);
   }
 
   get #api(): Api {

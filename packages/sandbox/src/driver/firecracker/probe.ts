@@ -1,6 +1,5 @@
 import { access, constants, realpath } from "node:fs/promises";
 import { basename } from "node:path";
-import type { Keeper } from "../../keeper/index.ts";
 import type { Tried } from "../cached-probe.ts";
 import { findProgram } from "../find-program.ts";
 import { makeInitrd } from "../microvm/initrd.ts";
@@ -31,9 +30,6 @@ export interface Ground {
 }
 
 export interface ProbeContext extends Omit<BootContext, "programs"> {
-  keeper: Keeper;
-  guest: string;
-  store: string;
   /** Where `firecracker` and `jailer` are looked for, before the places where administrators put programs. */
   programs?: string;
 }

@@ -1,5 +1,4 @@
 import { open } from "node:fs/promises";
-import { dirname } from "node:path";
 import type { Ended } from "@caisson/contract/keeper";
 
 /** What the log may add to a sentence. */
@@ -8,12 +7,12 @@ const quotedLogBytes = 400;
 /** One sentence for people: how it ended, by the last words on the console. */
 export async function describeEnd(
   { code, signal }: Pick<Ended, "code" | "signal">,
-  socket: string,
-  vmm = "QEMU",
+  log: string,
+  vmm: string,
 ): Promise<string> {
   if (signal !== 0) return `the machine's process was killed by signal ${signal}`;
   if (code < 0) return "the machine is gone";
-  const words = await readLog(`${dirname(socket)}/launch.log`);
+  const words = await readLog(log);
   const panic = /Kernel panic - not syncing: ([^\n]{1,200})/.exec(words)?.[1];
   if (panic !== undefined) return `the machine's kernel panicked: ${panic.trim()}`;
   const guest = /caisson: (the [^\n]{1,300})\s*$/.exec(words.trim())?.[1];

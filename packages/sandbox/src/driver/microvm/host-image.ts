@@ -1,19 +1,10 @@
-import { execFile, spawn } from "node:child_process";
+import { execFile } from "node:child_process";
 import { hash } from "node:crypto";
-import { chmod, mkdir, open, readdir, rm, stat } from "node:fs/promises";
+import { readdir, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
-import { CaissonError } from "@caisson/contract/errors";
 import { type HostEntry, readHostRoot } from "../bubblewrap/host-root.ts";
-import { putInPlace } from "./put-in-place.ts";
-
-export interface ImageTools {
-  bwrap: string;
-  /** mkfs.erofs */
-  mkfs: string;
-}
-
-export type Progress = (words: string) => void;
+import { type ImageTools, makeDisk, type Progress, source } from "./erofs.ts";
 
 /** Large, and nothing that runs needs them: documents, translations, drivers of machines, debugging symbols. */
 const leftOut = [
@@ -28,10 +19,6 @@ const leftOut = [
   "usr/src",
 ];
 
-const source = "/image";
-const output = "/output";
-const maxBuildMs = 30 * 60_000;
-
 /**
  * The host's programs and libraries as one read-only file system for microVMs. Named after what it was made from: after
  * an upgrade of the host the name is another one, and it is made anew. Returns its path.
@@ -44,18 +31,12 @@ export async function makeHostImage(
   const entries = await readHostRoot();
   const path = `${directory}/host-${await fingerprint(entries)}.erofs`;
   if (await stat(path).catch(() => undefined)) return path;
-  await mkdir(directory, { recursive: true, mode: 0o700 });
-  const building = `${path}.${process.pid}`;
-  await (await open(building, "w")).close();
-  try {
-    progress("making the host's image for microVMs (once, and after each upgrade of the host)");
-    await build(tools, entries, building, progress);
-    // A machine's process is somebody else, whatever the daemon's mask.
-    await chmod(building, 0o644);
-    await putInPlace(building, path);
-  } finally {
-    await rm(building, { force: true });
-  }
+  progress("making the host's image for microVMs (once, and after each upgrade of the host)");
+  const excluded = [...leftOut, ...(await unreadable())].map((relative) => `--exclude-path=${relative}`);
+  const all = ["", source].flatMap((below) => entries.flatMap((entry) => showEntry(entry, below)));
+  const shown = ["--unshare-user-try", ...all];
+  const disk = { name: "the host's image", path, shown, options: ["--all-root", ...excluded] };
+  await makeDisk(tools, disk, progress);
   await removeOthers(directory, path);
   return path;
 }
@@ -79,47 +60,8 @@ export async function fingerprint(entries: readonly HostEntry[]): Promise<string
   return hash("sha256", JSON.stringify([entries, leftOut, looked])).slice(0, 32);
 }
 
-async function build(
-  tools: ImageTools,
-  entries: readonly HostEntry[],
-  path: string,
-  progress: Progress,
-): Promise<void> {
-  const excluded = [...leftOut, ...(await unreadable())];
-  const argv = [
-    ...["--unshare-all", "--die-with-parent", "--clearenv", "--proc", "/proc", "--dev", "/dev"],
-    ...entries.flatMap((entry) => shown(entry, "")),
-    ...entries.flatMap((entry) => shown(entry, source)),
-    ...["--bind", path, output, "--", tools.mkfs],
-    // The same bytes for the same files, whoever builds it.
-    ...["--quiet", "--all-root", "-x-1", "-U", "00000000-0000-0000-0000-000000000000"],
-    ...excluded.map((relative) => `--exclude-path=${relative}`),
-    ...[output, source],
-  ];
-  const child = spawn(tools.bwrap, argv, {
-    stdio: ["ignore", "ignore", "pipe"],
-    env: {},
-    timeout: maxBuildMs,
-  });
-  let words = "";
-  child.stderr.on("data", (bytes: Buffer) => {
-    words = (words + bytes.toString()).slice(-500);
-  });
-  const told = setInterval(async () => {
-    const size = (await stat(path).catch(() => undefined))?.size ?? 0;
-    progress(`the host's image for microVMs: ${Math.round(size / 1e6)} MB written`);
-  }, 2000);
-  try {
-    const code = await new Promise((resolve, reject) => child.once("error", reject).once("close", resolve));
-    if (code !== 0) {
-      throw new CaissonError("SANDBOX_FAILED", `the host's image could not be made: ${words.trim()}`);
-    }
-  } finally {
-    clearInterval(told);
-  }
-}
-
-function shown(entry: HostEntry, below: string): string[] {
+/** A part of the host's root, below some directory of bubblewrap's. */
+export function showEntry(entry: HostEntry, below: string): string[] {
   const place = `${below}${entry.path}`;
   if (entry.kind === "symlink") return ["--symlink", entry.target, place];
   return ["--dir", dirname(place), "--ro-bind", entry.source, place];

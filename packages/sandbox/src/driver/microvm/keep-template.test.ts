@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -22,4 +22,17 @@ test("a template that is whole takes its place; old ones go, those that others a
   await keepTemplate(directory);
   assert.deepEqual(readdirSync(directory), ["first"], "who was quicker is right");
   assert.deepEqual(readdirSync(templates).sort(), ["new", living].sort());
+});
+
+test("of several that may stay, the one that was used longest ago goes first, and unfinished ones in any case", async (t) => {
+  const templates = mkdtempSync(join(tmpdir(), "caisson-templates-"));
+  t.after(() => rmSync(templates, { recursive: true }));
+  for (const [index, name] of ["oldest", "older", "newer", "other.4194305"].entries()) {
+    mkdirSync(join(templates, name));
+    utimesSync(join(templates, name), 1000 + index, 1000 + index);
+  }
+  const directory = join(templates, "new");
+  mkdirSync(buildingPlace(directory));
+  await keepTemplate(directory, 3);
+  assert.deepEqual(readdirSync(templates).sort(), ["new", "newer", "older"]);
 });

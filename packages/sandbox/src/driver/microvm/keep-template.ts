@@ -7,23 +7,39 @@ export function buildingPlace(directory: string): string {
   return `${directory}.${process.pid}`;
 }
 
-/** Puts a template that is whole in its place, unless another daemon was quicker; those of an older host or build go. */
-export async function keepTemplate(directory: string): Promise<void> {
+/** Puts a template that is whole in its place, unless another daemon was quicker; beyond so many the oldest go. */
+export async function keepTemplate(directory: string, count = 1): Promise<void> {
   const building = buildingPlace(directory);
   const isThere = await stat(directory).catch(() => undefined);
   if (isThere) await rm(building, { recursive: true, force: true });
   else await rename(building, directory);
-  await removeOthers(directory);
+  await removeOthers(directory, count);
 }
 
 /** Machines that were copied from one do not need it any more. */
-async function removeOthers(directory: string): Promise<void> {
+async function removeOthers(directory: string, count: number): Promise<void> {
   const templates = dirname(directory);
-  for (const name of await readdir(templates)) {
-    const maker = /\.(\d+)$/.exec(name)?.[1];
-    const isBeingMade = maker !== undefined && existsSync(`/proc/${maker}`);
-    if (name !== basename(directory) && !isBeingMade) {
-      await rm(`${templates}/${name}`, { recursive: true, force: true });
-    }
-  }
+  const names = (await readdir(templates)).filter(
+    (name) => name !== basename(directory) && !isBeingMade(name),
+  );
+  for (const name of (await newestFirst(templates, names)).slice(count - 1))
+    await rm(`${templates}/${name}`, { recursive: true, force: true });
+}
+
+/** By when they were used last. */
+export async function newestFirst(folder: string, names: readonly string[]): Promise<string[]> {
+  const found = await Promise.all(
+    names.map(async (name) => {
+      // One that was left unfinished is older than any.
+      const isWhole = !/\.\d+$/.test(name);
+      const status = await stat(`${folder}/${name}`).catch(() => undefined);
+      return { name, at: isWhole ? (status?.mtimeMs ?? 0) : 0 };
+    }),
+  );
+  return found.sort((one, other) => other.at - one.at).map(({ name }) => name);
+}
+
+function isBeingMade(name: string): boolean {
+  const maker = /\.(\d+)$/.exec(name)?.[1];
+  return maker !== undefined && existsSync(`/proc/${maker}`);
 }

@@ -14,10 +14,8 @@ export type MachineStart =
   | { kind: "try" }
   /** Boots; its memory is a file that it may write, and becomes the template's. */
   | { kind: "boot"; memory: "file" | "private" }
-  /** A copy of a template: memory is shared until it is written. */
-  | { kind: "clone" }
-  /** A saved machine whose memory is in the stream. */
-  | { kind: "restore" };
+  /** Goes on where it was saved: a copy of a template, or of a sandbox. Memory is shared until it is written. */
+  | { kind: "saved" };
 
 /** What QEMU may write into any one file, beyond its memory: its log, and the state of its devices. */
 const moreFileBytes = 256 * 1024 * 1024;
@@ -63,7 +61,7 @@ function machine(shape: MachineShape, start: MachineStart): string[] {
     // The filter that QEMU puts on itself: no programs, no privileges, nothing obsolete.
     ...["-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"],
     ...["-M", "microvm,x-option-roms=off,isa-serial=on,rtc=on,acpi=on,memory-backend=mem"],
-    ...["-accel", emulated ? "tcg,tb-size=96" : "kvm", "-cpu", emulated ? "max" : "host"],
+    ...["-accel", emulated ? "tcg,tb-size=96" : "kvm", "-cpu", emulated ? "max,la57=off" : "host"],
     ...["-m", `${shape.memoryBytes / 1024 / 1024}M`, "-smp", "1"],
     ...["-object", memoryBackend(shape, start)],
     ...(start.kind === "try" ? booting(shape, "none") : []),
@@ -80,8 +78,7 @@ function machine(shape: MachineShape, start: MachineStart): string[] {
       "-mon",
       "chardev=monitor,mode=control",
     ],
-    // What it begins with is said on the monitor, since how to read it has to be said first.
-    ...(start.kind === "clone" || start.kind === "restore" ? ["-incoming", "defer"] : []),
+    ...(start.kind === "saved" ? goingOn : []),
   ];
 }
 
@@ -93,13 +90,16 @@ const disk = [
 
 function memoryBackend({ memoryBytes }: MachineShape, start: MachineStart): string {
   const size = `id=mem,size=${memoryBytes}`;
-  if (start.kind === "clone")
+  if (start.kind === "saved")
     return `memory-backend-file,${size},share=off,mem-path=/proc/self/fd/{fd:memory}`;
   if (start.kind === "boot" && start.memory === "file") {
     return `memory-backend-file,${size},share=on,mem-path=/proc/self/fd/{fd:memory}`;
   }
   return `memory-backend-ram,${size}`;
 }
+
+/** Saved devices do not say what machine they are of; it would be waited for. */
+const goingOn = ["-incoming", "fd:{fd:state}", "-global", "migration.send-configuration=off"];
 
 /** A machine that goes on has its kernel in its memory; QEMU would hold another copy of it. */
 function booting(shape: MachineShape, link: "ports" | "none"): string[] {

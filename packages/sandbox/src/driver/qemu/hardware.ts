@@ -3,14 +3,14 @@ import { access, constants, mkdir, readFile, rm, stat, writeFile } from "node:fs
 import { setTimeout as sleep } from "node:timers/promises";
 import { readLog } from "../microvm/end.ts";
 import { makeInitrd } from "../microvm/initrd.ts";
+import type { BootContext } from "../microvm/template.ts";
 import type { MachineShape } from "./argv.ts";
+import type { Ground } from "./probe.ts";
 import { startMachine } from "./start.ts";
-import type { TemplateContext } from "./template.ts";
 
-export type HardwareContext = Pick<
-  TemplateContext,
-  "keeper" | "guest" | "ground" | "store" | "takeUid" | "releaseUid"
->;
+export interface HardwareContext extends BootContext {
+  ground: Ground;
+}
 
 /** Hardware virtualisation that works boots within a second; where it hangs, it hangs at once. */
 const bootMs = 10_000;

@@ -23,11 +23,14 @@ export async function connectPort(ports: Ports, withinMs = 30_000): Promise<Dupl
   const control = await connectSocket(ports.control);
   control.on("error", () => {});
   try {
-    await ask(control, openWords(token), token, signal);
+    // Connected to first: a port whose host is not there makes the machine look again and again.
     const data = await connectSocket(ports.data);
     try {
+      const begun = skipTo(data, Buffer.from(token), signal);
+      begun.catch(() => {});
+      await ask(control, openWords(token), token, signal);
       data.write(token);
-      await skipTo(data, Buffer.from(token), signal);
+      await begun;
       return data;
     } catch (error) {
       data.destroy();

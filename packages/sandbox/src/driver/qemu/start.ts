@@ -1,22 +1,17 @@
 import { stat } from "node:fs/promises";
 import { Handed_Kind } from "@caisson/contract/keeper";
-import { firstHandedDescriptor, type Keeper, type Kept } from "../../keeper/index.ts";
+import type { Keeper, Kept } from "../../keeper/index.ts";
+import type { Template } from "../microvm/template.ts";
 import { type MachineShape, type MachineStart, machineArgv } from "./argv.ts";
 import type { Ground } from "./probe.ts";
-import { loadMachine } from "./save.ts";
-import type { Template } from "./template.ts";
-
-const loadMs = 120_000;
 
 export interface StartSpec {
   sandboxId: string;
   /** Its sockets and its log go here. */
   dir: string;
   cgroups: string[];
-  template: Template;
+  template: Template<MachineShape>;
   start: MachineStart;
-  /** The stream of a saved machine, for `restore`. */
-  saved?: string;
   uid?: number;
 }
 
@@ -33,7 +28,7 @@ export function machineSockets(dir: string): Pick<Machine, "data" | "control" | 
   return { data: `${dir}/link.sock`, control: `${dir}/control.sock`, monitor: `${dir}/monitor.sock` };
 }
 
-/** Starts QEMU with everything that it may touch in its hands. */
+/** Starts QEMU with everything that it may touch in its hands. A saved machine goes on once it is loaded. */
 export async function startMachine(
   context: { keeper: Keeper; guest: string; ground: Ground },
   spec: StartSpec,
@@ -57,19 +52,10 @@ export async function startMachine(
     log: `${spec.dir}/launch.log`,
     handed,
   });
-  const machine = { sandboxId: spec.sandboxId, kept, ...sockets };
-  const state = handed.findIndex(({ name }) => name === "state");
-  if (state < 0) return machine;
-  try {
-    await loadMachine(sockets.monitor, firstHandedDescriptor + state, loadMs);
-    return machine;
-  } catch (error) {
-    await context.keeper.kill(spec.sandboxId).catch(() => {});
-    throw error;
-  }
+  return { sandboxId: spec.sandboxId, kept, ...sockets };
 }
 
-function contentsOf({ template, start, saved }: StartSpec) {
+function contentsOf({ template, start }: StartSpec) {
   switch (start.kind) {
     case "try":
     case "boot":
@@ -80,14 +66,12 @@ function contentsOf({ template, start, saved }: StartSpec) {
           ? [{ name: "memory", path: template.memory, kind: Handed_Kind.UPDATE }]
           : []),
       ];
-    case "clone":
+    case "saved":
       return [
         // QEMU wants to open it for writing; sealed, nobody can.
         { name: "memory", path: template.memory, kind: Handed_Kind.SEALED_MEMORY },
         { name: "state", path: template.state, kind: Handed_Kind.READ },
       ];
-    case "restore":
-      return [{ name: "state", path: saved ?? "", kind: Handed_Kind.READ }];
   }
 }
 

@@ -46,7 +46,7 @@ export function engineSnapshots(context: EngineContext, engine: Pick<Engine, "cr
       const record = findSnapshot(context, name);
       const dir = snapshotDir(context, record.id);
       await writeFile(`${dir}/snapshot.json`, JSON.stringify(record), { mode: 0o600 });
-      const child = spawn("/usr/bin/tar", ["-cf", "-", "-C", dir, "."], {
+      const child = spawn("/usr/bin/tar", ["--sparse", "-cf", "-", "-C", dir, "."], {
         stdio: ["ignore", "pipe", "ignore"],
       });
       const ended = new Promise<number | null>((resolve) => child.once("close", resolve));

@@ -47,7 +47,7 @@ export async function takeSnapshot(
   const done = box.use();
   try {
     const kept = options.memory
-      ? await keepMachine(context, box, dir)
+      ? await keepMachine(context, box, dir, options.fleeting ?? false)
       : await whileStill(box, () => keepFiles(context, box, dir));
     const { processes, outputs } = kept;
     const sandbox = withoutVariables(box.record);
@@ -120,11 +120,16 @@ async function keepFiles(context: EngineContext, box: Box, dir: string): Promise
 }
 
 /** The machine stands still for as long as its memory takes to be written. */
-async function keepMachine(context: EngineContext, box: Box, dir: string): Promise<KeptCommands> {
+async function keepMachine(
+  context: EngineContext,
+  box: Box,
+  dir: string,
+  fleeting: boolean,
+): Promise<KeptCommands> {
   const launched = box.launched!;
   await launched.pause!();
   try {
-    await launched.saveMachine!(`${dir}/${parts.machine}`);
+    await launched.saveMachine!(`${dir}/${parts.machine}`, fleeting);
     const from = context.dirOf(box.record.place);
     for (const name of [parts.output, layerName]) {
       if (existsSync(`${from}/${name}`)) await cp(`${from}/${name}`, `${dir}/${name}`, { recursive: true });

@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file caisson/keeper/v1/keeper.proto.
  */
 export const file_caisson_keeper_v1_keeper: GenFile = /*@__PURE__*/
-  fileDesc("Ch5jYWlzc29uL2tlZXBlci92MS9rZWVwZXIucHJvdG8SEWNhaXNzb24ua2VlcGVyLnYxItMDCg1LZWVwZXJSZXF1ZXN0EgoKAmlkGAEgASgNEisKBmxhdW5jaBgCIAEoCzIZLmNhaXNzb24ua2VlcGVyLnYxLkxhdW5jaEgAEisKBmF0dGFjaBgDIAEoCzIZLmNhaXNzb24ua2VlcGVyLnYxLkF0dGFjaEgAEikKBWFkb3B0GAQgASgLMhguY2Fpc3Nvbi5rZWVwZXIudjEuQWRvcHRIABInCgRraWxsGAUgASgLMhcuY2Fpc3Nvbi5rZWVwZXIudjEuS2lsbEgAEjQKC3JlbW92ZV90cmVlGAYgASgLMh0uY2Fpc3Nvbi5rZWVwZXIudjEuUmVtb3ZlVHJlZUgAEjAKCXRyZWVfc2l6ZRgHIAEoCzIbLmNhaXNzb24ua2VlcGVyLnYxLlRyZWVTaXplSAASLwoIaWRlbnRpZnkYCCABKAsyGy5jYWlzc29uLmtlZXBlci52MS5JZGVudGlmeUgAEjsKD2dpdmVfdG9fbW9uaXRvchgJIAEoCzIgLmNhaXNzb24ua2VlcGVyLnYxLkdpdmVUb01vbml0b3JIABInCgRqb2luGAogASgLMhcuY2Fpc3Nvbi5rZWVwZXIudjEuSm9pbkgAQgkKB3JlcXVlc3Qi8gMKC0tlZXBlclJlcGx5EgoKAmlkGAEgASgNEjEKB2ZhaWx1cmUYAiABKAsyIC5jYWlzc29uLmtlZXBlci52MS5LZWVwZXJGYWlsdXJlEi8KCGxhdW5jaGVkGAMgASgLMhsuY2Fpc3Nvbi5rZWVwZXIudjEuTGF1bmNoZWRIABIvCghhdHRhY2hlZBgEIAEoCzIbLmNhaXNzb24ua2VlcGVyLnYxLkF0dGFjaGVkSAASLQoHYWRvcHRlZBgFIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLkFkb3B0ZWRIABIpCgVlbmRlZBgGIAEoCzIYLmNhaXNzb24ua2VlcGVyLnYxLkVuZGVkSAASLQoHcmVtb3ZlZBgHIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLlJlbW92ZWRIABInCgRzaXplGAggASgLMhcuY2Fpc3Nvbi5rZWVwZXIudjEuU2l6ZUgAEi8KCGlkZW50aXR5GAkgASgLMhsuY2Fpc3Nvbi5rZWVwZXIudjEuSWRlbnRpdHlIABIpCgVnaXZlbhgKIAEoCzIYLmNhaXNzb24ua2VlcGVyLnYxLkdpdmVuSAASKwoGam9pbmVkGAsgASgLMhkuY2Fpc3Nvbi5rZWVwZXIudjEuSm9pbmVkSABCBwoFcmVwbHkiPQoNS2VlcGVyRmFpbHVyZRIMCgRjb2RlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDQoFZXJybm8YAyABKA0itgEKBkxhdW5jaBIPCgdzYW5kYm94GAEgASgJEgwKBGFyZ3YYAiADKAkSCwoDZW52GAMgAygJEg4KBnNvY2tldBgEIAEoCRILCgN1aWQYBSABKA0SCwoDZ2lkGAYgASgNEg8KB2Nncm91cHMYByADKAkSDQoFZ3Vlc3QYCCABKAkSCwoDbG9nGAkgASgJEikKBmhhbmRlZBgKIAMoCzIZLmNhaXNzb24ua2VlcGVyLnYxLkhhbmRlZCK5AQoGSGFuZGVkEiwKBGtpbmQYASABKA4yHi5jYWlzc29uLmtlZXBlci52MS5IYW5kZWQuS2luZBIMCgRuYW1lGAIgASgJEgwKBHBhdGgYAyABKAkiZQoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDQoJS0lORF9SRUFEEAESDwoLS0lORF9VUERBVEUQAhIPCgtLSU5EX0xJU1RFThADEhYKEktJTkRfU0VBTEVEX01FTU9SWRAEIisKCExhdW5jaGVkEgsKA3BpZBgBIAEoDRISCgpzdGFydF90aW1lGAIgASgEIl4KBkF0dGFjaBIOCgZzb2NrZXQYASABKAkSKgoHc291cmNlcxgCIAMoCzIZLmNhaXNzb24ua2VlcGVyLnYxLlNvdXJjZRILCgN1aWQYAyABKA0SCwoDZ2lkGAQgASgNIlMKBlNvdXJjZRIMCgRwYXRoGAEgASgJEhEKCXJlYWRfb25seRgCIAEoCBIRCgltYXBfb3duZXIYAyABKAgSFQoNcmVmdXNlX25lc3RlZBgEIAEoCCI+CghBdHRhY2hlZBIyCgthdHRhY2htZW50cxgBIAMoCzIdLmNhaXNzb24ua2VlcGVyLnYxLkF0dGFjaG1lbnQiPAoKQXR0YWNobWVudBIOCgZkZXZpY2UYASABKAQSDQoFaW5vZGUYAiABKAQSDwoHaXNfZmlsZRgDIAEoCCI5CgVBZG9wdBIPCgdzYW5kYm94GAEgASgJEgsKA3BpZBgCIAEoDRISCgpzdGFydF90aW1lGAMgASgEIhgKB0Fkb3B0ZWQSDQoFYWxpdmUYASABKAgiFwoES2lsbBIPCgdzYW5kYm94GAEgASgJIjYKBUVuZGVkEg8KB3NhbmRib3gYASABKAkSDAoEY29kZRgCIAEoBRIOCgZzaWduYWwYAyABKA0iGgoKUmVtb3ZlVHJlZRIMCgRwYXRoGAEgASgJIhgKB1JlbW92ZWQSDQoFYnl0ZXMYASABKAQiGAoIVHJlZVNpemUSDAoEcGF0aBgBIAEoCSIkCgRTaXplEg0KBWJ5dGVzGAEgASgEEg0KBWZpbGVzGAIgASgEIjsKDUdpdmVUb01vbml0b3ISDgoGc29ja2V0GAEgASgJEgwKBG5hbWUYAiABKAkSDAoEcGF0aBgDIAEoCSIHCgVHaXZlbiIoCgRKb2luEg8KB3NhbmRib3gYASABKAkSDwoHY2dyb3VwcxgCIAMoCSIICgZKb2luZWQiCgoISWRlbnRpZnkijQEKCElkZW50aXR5Eg0KBWJ1aWxkGAEgASgJEgsKA3VpZBgCIAEoDRIWCg5jYW5fY2hhbmdlX3VpZBgDIAEoCBIUCgxsYW5kbG9ja19hYmkYBCABKA0SFwoPdXNlcl9uYW1lc3BhY2VzGAUgASgIEh4KFnVzZXJfbmFtZXNwYWNlc19yZWFzb24YBiABKAliBnByb3RvMw");
+  fileDesc("Ch5jYWlzc29uL2tlZXBlci92MS9rZWVwZXIucHJvdG8SEWNhaXNzb24ua2VlcGVyLnYxIokECg1LZWVwZXJSZXF1ZXN0EgoKAmlkGAEgASgNEisKBmxhdW5jaBgCIAEoCzIZLmNhaXNzb24ua2VlcGVyLnYxLkxhdW5jaEgAEisKBmF0dGFjaBgDIAEoCzIZLmNhaXNzb24ua2VlcGVyLnYxLkF0dGFjaEgAEikKBWFkb3B0GAQgASgLMhguY2Fpc3Nvbi5rZWVwZXIudjEuQWRvcHRIABInCgRraWxsGAUgASgLMhcuY2Fpc3Nvbi5rZWVwZXIudjEuS2lsbEgAEjQKC3JlbW92ZV90cmVlGAYgASgLMh0uY2Fpc3Nvbi5rZWVwZXIudjEuUmVtb3ZlVHJlZUgAEjAKCXRyZWVfc2l6ZRgHIAEoCzIbLmNhaXNzb24ua2VlcGVyLnYxLlRyZWVTaXplSAASLwoIaWRlbnRpZnkYCCABKAsyGy5jYWlzc29uLmtlZXBlci52MS5JZGVudGlmeUgAEjsKD2dpdmVfdG9fbW9uaXRvchgJIAEoCzIgLmNhaXNzb24ua2VlcGVyLnYxLkdpdmVUb01vbml0b3JIABInCgRqb2luGAogASgLMhcuY2Fpc3Nvbi5rZWVwZXIudjEuSm9pbkgAEjQKC2tlZXBfbWVtb3J5GAsgASgLMh0uY2Fpc3Nvbi5rZWVwZXIudjEuS2VlcE1lbW9yeUgAQgkKB3JlcXVlc3QiqAQKC0tlZXBlclJlcGx5EgoKAmlkGAEgASgNEjEKB2ZhaWx1cmUYAiABKAsyIC5jYWlzc29uLmtlZXBlci52MS5LZWVwZXJGYWlsdXJlEi8KCGxhdW5jaGVkGAMgASgLMhsuY2Fpc3Nvbi5rZWVwZXIudjEuTGF1bmNoZWRIABIvCghhdHRhY2hlZBgEIAEoCzIbLmNhaXNzb24ua2VlcGVyLnYxLkF0dGFjaGVkSAASLQoHYWRvcHRlZBgFIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLkFkb3B0ZWRIABIpCgVlbmRlZBgGIAEoCzIYLmNhaXNzb24ua2VlcGVyLnYxLkVuZGVkSAASLQoHcmVtb3ZlZBgHIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLlJlbW92ZWRIABInCgRzaXplGAggASgLMhcuY2Fpc3Nvbi5rZWVwZXIudjEuU2l6ZUgAEi8KCGlkZW50aXR5GAkgASgLMhsuY2Fpc3Nvbi5rZWVwZXIudjEuSWRlbnRpdHlIABIpCgVnaXZlbhgKIAEoCzIYLmNhaXNzb24ua2VlcGVyLnYxLkdpdmVuSAASKwoGam9pbmVkGAsgASgLMhkuY2Fpc3Nvbi5rZWVwZXIudjEuSm9pbmVkSAASNAoLbWVtb3J5X2tlcHQYDCABKAsyHS5jYWlzc29uLmtlZXBlci52MS5NZW1vcnlLZXB0SABCBwoFcmVwbHkiPQoNS2VlcGVyRmFpbHVyZRIMCgRjb2RlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDQoFZXJybm8YAyABKA0itgEKBkxhdW5jaBIPCgdzYW5kYm94GAEgASgJEgwKBGFyZ3YYAiADKAkSCwoDZW52GAMgAygJEg4KBnNvY2tldBgEIAEoCRILCgN1aWQYBSABKA0SCwoDZ2lkGAYgASgNEg8KB2Nncm91cHMYByADKAkSDQoFZ3Vlc3QYCCABKAkSCwoDbG9nGAkgASgJEikKBmhhbmRlZBgKIAMoCzIZLmNhaXNzb24ua2VlcGVyLnYxLkhhbmRlZCK5AQoGSGFuZGVkEiwKBGtpbmQYASABKA4yHi5jYWlzc29uLmtlZXBlci52MS5IYW5kZWQuS2luZBIMCgRuYW1lGAIgASgJEgwKBHBhdGgYAyABKAkiZQoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDQoJS0lORF9SRUFEEAESDwoLS0lORF9VUERBVEUQAhIPCgtLSU5EX0xJU1RFThADEhYKEktJTkRfU0VBTEVEX01FTU9SWRAEIisKCExhdW5jaGVkEgsKA3BpZBgBIAEoDRISCgpzdGFydF90aW1lGAIgASgEIl4KBkF0dGFjaBIOCgZzb2NrZXQYASABKAkSKgoHc291cmNlcxgCIAMoCzIZLmNhaXNzb24ua2VlcGVyLnYxLlNvdXJjZRILCgN1aWQYAyABKA0SCwoDZ2lkGAQgASgNIlMKBlNvdXJjZRIMCgRwYXRoGAEgASgJEhEKCXJlYWRfb25seRgCIAEoCBIRCgltYXBfb3duZXIYAyABKAgSFQoNcmVmdXNlX25lc3RlZBgEIAEoCCI+CghBdHRhY2hlZBIyCgthdHRhY2htZW50cxgBIAMoCzIdLmNhaXNzb24ua2VlcGVyLnYxLkF0dGFjaG1lbnQiPAoKQXR0YWNobWVudBIOCgZkZXZpY2UYASABKAQSDQoFaW5vZGUYAiABKAQSDwoHaXNfZmlsZRgDIAEoCCI5CgVBZG9wdBIPCgdzYW5kYm94GAEgASgJEgsKA3BpZBgCIAEoDRISCgpzdGFydF90aW1lGAMgASgEIhgKB0Fkb3B0ZWQSDQoFYWxpdmUYASABKAgiFwoES2lsbBIPCgdzYW5kYm94GAEgASgJIjYKBUVuZGVkEg8KB3NhbmRib3gYASABKAkSDAoEY29kZRgCIAEoBRIOCgZzaWduYWwYAyABKA0iGgoKUmVtb3ZlVHJlZRIMCgRwYXRoGAEgASgJIhgKB1JlbW92ZWQSDQoFYnl0ZXMYASABKAQiGAoIVHJlZVNpemUSDAoEcGF0aBgBIAEoCSIkCgRTaXplEg0KBWJ5dGVzGAEgASgEEg0KBWZpbGVzGAIgASgEIjoKDUdpdmVUb01vbml0b3ISDgoGc29ja2V0GAEgASgJEgsKA3NldBgCIAEoDRIMCgRwYXRoGAMgASgJIgcKBUdpdmVuIigKBEpvaW4SDwoHc2FuZGJveBgBIAEoCRIPCgdjZ3JvdXBzGAIgAygJIggKBkpvaW5lZCJHCgpLZWVwTWVtb3J5Eg8KB3NhbmRib3gYASABKAkSDAoEcGF0aBgCIAEoCRIMCgRoZWxkGAMgASgIEgwKBHNpemUYBCABKAQiGwoKTWVtb3J5S2VwdBINCgVieXRlcxgBIAEoBCIKCghJZGVudGlmeSKNAQoISWRlbnRpdHkSDQoFYnVpbGQYASABKAkSCwoDdWlkGAIgASgNEhYKDmNhbl9jaGFuZ2VfdWlkGAMgASgIEhQKDGxhbmRsb2NrX2FiaRgEIAEoDRIXCg91c2VyX25hbWVzcGFjZXMYBSABKAgSHgoWdXNlcl9uYW1lc3BhY2VzX3JlYXNvbhgGIAEoCWIGcHJvdG8z");
 
 /**
  * @generated from message caisson.keeper.v1.KeeperRequest
@@ -78,6 +78,12 @@ export type KeeperRequest = Message<"caisson.keeper.v1.KeeperRequest"> & {
      */
     value: Join;
     case: "join";
+  } | {
+    /**
+     * @generated from field: caisson.keeper.v1.KeepMemory keep_memory = 11;
+     */
+    value: KeepMemory;
+    case: "keepMemory";
   } | { case: undefined; value?: undefined };
 };
 
@@ -163,6 +169,12 @@ export type KeeperReply = Message<"caisson.keeper.v1.KeeperReply"> & {
      */
     value: Joined;
     case: "joined";
+  } | {
+    /**
+     * @generated from field: caisson.keeper.v1.MemoryKept memory_kept = 12;
+     */
+    value: MemoryKept;
+    case: "memoryKept";
   } | { case: undefined; value?: undefined };
 };
 
@@ -672,7 +684,7 @@ export const SizeSchema: GenMessage<Size> = /*@__PURE__*/
   messageDesc(file_caisson_keeper_v1_keeper, 17);
 
 /**
- * Gives a machine's monitor (QMP) a new file to write, by a name that it keeps until it is used.
+ * Gives a machine's monitor (QMP) a new file to write.
  *
  * @generated from message caisson.keeper.v1.GiveToMonitor
  */
@@ -683,9 +695,11 @@ export type GiveToMonitor = Message<"caisson.keeper.v1.GiveToMonitor"> & {
   socket: string;
 
   /**
-   * @generated from field: string name = 2;
+   * The number of the set of descriptors from which the machine will open it; at least 1.
+   *
+   * @generated from field: uint32 set = 2;
    */
-  name: string;
+  set: number;
 
   /**
    * @generated from field: string path = 3;
@@ -755,6 +769,66 @@ export const JoinedSchema: GenMessage<Joined> = /*@__PURE__*/
   messageDesc(file_caisson_keeper_v1_keeper, 21);
 
 /**
+ * Copies the memory of a machine that stands still, as whoever plays it has it mapped.
+ *
+ * @generated from message caisson.keeper.v1.KeepMemory
+ */
+export type KeepMemory = Message<"caisson.keeper.v1.KeepMemory"> & {
+  /**
+   * @generated from field: string sandbox = 1;
+   */
+  sandbox: string;
+
+  /**
+   * A new file.
+   *
+   * @generated from field: string path = 2;
+   */
+  path: string;
+
+  /**
+   * The copy is not written to the file but held by the keeper, who hands it over as KIND_SEALED_MEMORY of this path for as
+   * long as the file is there.
+   *
+   * @generated from field: bool held = 3;
+   */
+  held: boolean;
+
+  /**
+   * How much memory the machine has; one that seems to have another amount is refused.
+   *
+   * @generated from field: uint64 size = 4;
+   */
+  size: bigint;
+};
+
+/**
+ * Describes the message caisson.keeper.v1.KeepMemory.
+ * Use `create(KeepMemorySchema)` to create a new message.
+ */
+export const KeepMemorySchema: GenMessage<KeepMemory> = /*@__PURE__*/
+  messageDesc(file_caisson_keeper_v1_keeper, 22);
+
+/**
+ * @generated from message caisson.keeper.v1.MemoryKept
+ */
+export type MemoryKept = Message<"caisson.keeper.v1.MemoryKept"> & {
+  /**
+   * Without pages of zeros.
+   *
+   * @generated from field: uint64 bytes = 1;
+   */
+  bytes: bigint;
+};
+
+/**
+ * Describes the message caisson.keeper.v1.MemoryKept.
+ * Use `create(MemoryKeptSchema)` to create a new message.
+ */
+export const MemoryKeptSchema: GenMessage<MemoryKept> = /*@__PURE__*/
+  messageDesc(file_caisson_keeper_v1_keeper, 23);
+
+/**
  * What the keeper is: said once at the start.
  *
  * @generated from message caisson.keeper.v1.Identify
@@ -767,7 +841,7 @@ export type Identify = Message<"caisson.keeper.v1.Identify"> & {
  * Use `create(IdentifySchema)` to create a new message.
  */
 export const IdentifySchema: GenMessage<Identify> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_keeper, 22);
+  messageDesc(file_caisson_keeper_v1_keeper, 24);
 
 /**
  * @generated from message caisson.keeper.v1.Identity
@@ -811,5 +885,5 @@ export type Identity = Message<"caisson.keeper.v1.Identity"> & {
  * Use `create(IdentitySchema)` to create a new message.
  */
 export const IdentitySchema: GenMessage<Identity> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_keeper, 23);
+  messageDesc(file_caisson_keeper_v1_keeper, 25);
 

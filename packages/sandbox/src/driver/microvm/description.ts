@@ -1,0 +1,53 @@
+import { copyFile, readFile, stat, writeFile } from "node:fs/promises";
+import { basename } from "node:path";
+import { CaissonError } from "@caisson/contract/errors";
+import { isRootImage } from "./root-image.ts";
+import type { Shape, Template } from "./template.ts";
+
+// What a machine was made from is noted in its directory, and beside each file that it is saved into.
+
+const noteName = "machine.json";
+
+type Description<S extends Shape> = Pick<Template<S>, "kernel" | "initrd" | "image" | "shape">;
+
+function describe<S extends Shape>({ kernel, initrd, image, shape }: Description<S>): string {
+  return JSON.stringify({ kernel, initrd, image, shape });
+}
+
+export async function noteMachine<S extends Shape>(dir: string, template: Description<S>): Promise<void> {
+  await writeFile(`${dir}/${noteName}`, describe(template));
+}
+
+/** The shape of a machine that an earlier daemon started. */
+export async function notedShape<S extends Shape>(dir: string): Promise<S> {
+  return (JSON.parse(await readFile(`${dir}/${noteName}`, "utf8")) as Description<S>).shape;
+}
+
+export function keepNote(dir: string, file: string): Promise<void> {
+  return copyFile(`${dir}/${noteName}`, `${file}.json`);
+}
+
+/** Where a saved machine's memory is, beside its devices. */
+export function memoryOf(file: string): string {
+  return `${file}.memory`;
+}
+
+/**
+ * A saved machine as a template: what it goes on with beside its own is that of now. It has its disk's blocks in memory, so
+ * disk, kernel and guest must be the very same.
+ */
+export async function templateOfSaved<S extends Shape>(
+  file: string,
+  current: Template<S>,
+): Promise<Template<S>> {
+  const saved = JSON.parse(await readFile(`${file}.json`, "utf8")) as Description<S>;
+  const isSame = describe({ ...saved, image: current.image }) === describe(current);
+  const hasDisk =
+    saved.image === current.image ||
+    (isRootImage(basename(saved.image)) && (await stat(saved.image).catch(() => undefined)) !== undefined);
+  if (isSame && hasDisk) return { ...current, image: saved.image, state: file, memory: memoryOf(file) };
+  throw new CaissonError(
+    "SANDBOX_FAILED",
+    "this machine was kept before the host, its image or Caisson was changed; take the snapshot again",
+  );
+}

@@ -1,0 +1,78 @@
+import { spawn } from "node:child_process";
+import { chmod, mkdir, open, rm, stat } from "node:fs/promises";
+import { CaissonError } from "@caisson/contract/errors";
+import { putInPlace } from "./put-in-place.ts";
+
+export interface ImageTools {
+  bwrap: string;
+  /** mkfs.erofs */
+  mkfs: string;
+}
+
+export type Progress = (words: string) => void;
+
+/** Where what becomes the disk is shown to the program that makes it. */
+export const source = "/image";
+const output = "/output";
+const maxBuildMs = 30 * 60_000;
+const tellEveryMs = 2000;
+
+export interface Disk {
+  /** For people: whose disk it is. */
+  name: string;
+  path: string;
+  /** Arguments of bubblewrap that show the program's own libraries, and below `source` what the disk is made from. */
+  shown: readonly string[];
+  /** Of mkfs.erofs. */
+  options: readonly string[];
+}
+
+/** Makes a read-only disk for microVMs, unless it is there. It is named after what it is made from. */
+export async function makeDisk(tools: ImageTools, disk: Disk, progress: Progress): Promise<void> {
+  const { path } = disk;
+  if (await stat(path).catch(() => undefined)) return;
+  await mkdir(path.slice(0, path.lastIndexOf("/")), { recursive: true, mode: 0o700 });
+  const building = `${path}.${process.pid}`;
+  await (await open(building, "w")).close();
+  try {
+    await build(tools, disk, building, progress);
+    // A machine's process is somebody else, whatever the daemon's mask.
+    await chmod(building, 0o644);
+    await putInPlace(building, path);
+  } finally {
+    await rm(building, { force: true });
+  }
+}
+
+async function build(tools: ImageTools, disk: Disk, path: string, progress: Progress): Promise<void> {
+  const argv = [
+    ...["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"],
+    ...["--die-with-parent", "--clearenv", "--proc", "/proc", "--dev", "/dev"],
+    ...disk.shown,
+    ...["--bind", path, output, "--", tools.mkfs],
+    // The same bytes for the same files, whoever builds it.
+    ...["--quiet", "-x-1", "-U", "00000000-0000-0000-0000-000000000000"],
+    ...disk.options,
+    ...[output, source],
+  ];
+  const child = spawn(tools.bwrap, argv, {
+    stdio: ["ignore", "ignore", "pipe"],
+    env: {},
+    timeout: maxBuildMs,
+  });
+  let words = "";
+  child.stderr.on("data", (bytes: Buffer) => {
+    words = (words + bytes.toString()).slice(-500);
+  });
+  const told = setInterval(async () => {
+    const size = (await stat(path).catch(() => undefined))?.size ?? 0;
+    progress(`${disk.name} for microVMs: ${Math.round(size / 1e6)} MB written`);
+  }, tellEveryMs);
+  try {
+    const code = await new Promise((resolve, reject) => child.once("error", reject).once("close", resolve));
+    if (code !== 0)
+      throw new CaissonError("SANDBOX_FAILED", `${disk.name} could not be made: ${words.trim()}`);
+  } finally {
+    clearInterval(told);
+  }
+}

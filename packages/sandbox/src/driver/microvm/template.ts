@@ -1,0 +1,130 @@
+import { hash, randomUUID } from "node:crypto";
+import { mkdir, rm, stat, utimes } from "node:fs/promises";
+import { CaissonError } from "@caisson/contract/errors";
+import type { Keeper, Kept } from "../../keeper/index.ts";
+import { describeEnd } from "./end.ts";
+import type { Progress } from "./erofs.ts";
+import { buildingPlace, keepTemplate } from "./keep-template.ts";
+
+/** What a saved state depends on, beside its parts. */
+export interface Shape {
+  memoryBytes: number;
+}
+
+/** A machine that was booted once and saved where its guest waits, unsealed: every sandbox begins as a copy of it. */
+export interface Template<S extends Shape> {
+  shape: S;
+  kernel: string;
+  initrd: string;
+  image: string;
+  memory: string;
+  state: string;
+}
+
+export type TemplateParts = Pick<Template<Shape>, "kernel" | "initrd" | "image">;
+
+/** The root of an image of the store, and what says that it is still the same. */
+export interface ImageRoot {
+  path: string;
+  fingerprint: string;
+}
+
+/** What a machine needs that is booted for nobody. */
+export interface BootContext {
+  keeper: Keeper;
+  guest: string;
+  /** A directory of the daemon's alone. */
+  store: string;
+  takeUid(): Promise<number | undefined>;
+  releaseUid(uid: number): void;
+}
+
+export interface TemplateContext extends BootContext {
+  memoryBytes: number;
+  /** Undefined: the host's own programs. */
+  root?: ImageRoot;
+  progress: Progress;
+}
+
+/** How a kind of machine is booted and saved. */
+export interface Boot<Machine> {
+  /** For the log. */
+  words: string;
+  /** Whose words its log may hold. */
+  vmm: string;
+  start(sandboxId: string, dir: string, uid: number | undefined): Promise<Machine & { kept: Kept }>;
+  /** Resolves when the guest waits. */
+  ready(machine: Machine): Promise<void>;
+  /** As `state` and `memory` in the directory. */
+  save(machine: Machine, dir: string): Promise<void>;
+  /** Removes what is of no use once the machine is gone. */
+  clear?(dir: string): Promise<void>;
+}
+
+/** Templates of images that are kept; each takes as much disk as its machine has used of its memory. */
+const keptOfImages = 4;
+
+/** What is on disk if it still fits, else a new one. `identity`: everything that a saved machine depends on. */
+export async function findTemplate<S extends Shape, Machine>(
+  context: TemplateContext,
+  { folder, parts, shape, identity }: { folder: string; parts: TemplateParts; shape: S; identity: unknown },
+  boot: Boot<Machine>,
+): Promise<Template<S>> {
+  const key = hash("sha256", JSON.stringify([parts, shape, identity])).slice(0, 32);
+  const directory = `${context.store}/${folder}${context.root ? "-of-images" : ""}/${key}`;
+  const template = { ...parts, shape, memory: `${directory}/memory`, state: `${directory}/state` };
+  if (await stat(template.state).catch(() => undefined)) {
+    const now = new Date();
+    if (context.root) await utimes(directory, now, now).catch(() => {});
+    return template;
+  }
+  await make(context, directory, boot);
+  return template;
+}
+
+async function make<Machine>(
+  context: TemplateContext,
+  directory: string,
+  boot: Boot<Machine>,
+): Promise<void> {
+  context.progress(boot.words);
+  const building = buildingPlace(directory);
+  await rm(building, { recursive: true, force: true });
+  await mkdir(building, { recursive: true, mode: 0o700 });
+  const uid = await context.takeUid();
+  const sandboxId = `template-${randomUUID()}`;
+  try {
+    const machine = await boot.start(sandboxId, building, uid);
+    try {
+      const ended = machine.kept.ended.then(async (how): Promise<never> => {
+        const words = await describeEnd(how, `${building}/launch.log`, boot.vmm);
+        throw new CaissonError("SANDBOX_FAILED", `the machine ended while it booted: ${words}`);
+      });
+      ended.catch(() => {});
+      await Promise.race([boot.ready(machine).catch((error) => endedFirst(ended, error)), ended]);
+      await boot.save(machine, building);
+    } finally {
+      await context.keeper.kill(sandboxId);
+    }
+  } finally {
+    if (uid !== undefined) context.releaseUid(uid);
+  }
+  await boot.clear?.(building);
+  await keepTemplate(directory, context.root ? keptOfImages : 1);
+}
+
+/** A port that is closed tells less than why. */
+async function endedFirst(ended: Promise<never>, error: unknown): Promise<never> {
+  await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 500))]);
+  throw error;
+}
+
+/** Files by which another version of them is told. */
+export async function versionsOf(paths: readonly string[]): Promise<unknown[]> {
+  return Promise.all(
+    paths.map(async (path) => {
+      const { mtimeMs, size } = await stat(path);
+      return [path, mtimeMs, size];
+    }),
+  );
+}
