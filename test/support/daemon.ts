@@ -115,7 +115,8 @@ const temporary = new Set<string>();
  * which takes gigabytes, is the same for all accounts; whoever comes first makes it.
  */
 function microvmStore(account: Account): string {
-  const base = "/var/tmp/caisson-tests-microvm";
+  // Another place lets checkouts of different builds be tested at the same time.
+  const base = process.env.CAISSON_TEST_MICROVM ?? "/var/tmp/caisson-tests-microvm";
   mkdirSync(base, { recursive: true });
   makeOnce(join(base, "images"), (dir) => chmodSync(dir, 0o1777));
   return makeOnce(join(base, String(account.uid)), (dir) => {

@@ -1,6 +1,6 @@
 //! From a `Start` message to something that can be executed, and from a failed attempt to a reason.
 
-use std::{ffi::CString, os::unix::ffi::OsStrExt, path::Path};
+use std::{collections::HashSet, ffi::CString, os::unix::ffi::OsStrExt, path::Path};
 
 use rustix::io::Errno;
 
@@ -42,7 +42,8 @@ impl Command {
         if !start.env.iter().all(|variable| add_variable(&mut environment, variable)) {
             return Err(failure("INVALID_INPUT", "env: every entry is NAME=value without a zero byte"));
         }
-        let programs = candidates(name, environment.get("PATH").map_or("", String::as_str));
+        let path = environment.get("PATH").map_or("", String::as_str);
+        let programs = candidates(name, path, &world.never_there);
         let environment = environment.into_iter().map(|(name, value)| format!("{name}={value}"));
         let parts = Parts {
             programs: strings("argv", programs)?,
@@ -89,13 +90,14 @@ impl Command {
     }
 }
 
-/// What to try for a name: itself if it has a slash, else in each directory of PATH.
-fn candidates(name: &str, path: &str) -> Vec<String> {
+/// What to try for a name: itself if it has a slash, else in each directory of PATH that can be there.
+fn candidates(name: &str, path: &str, never_there: &HashSet<String>) -> Vec<String> {
     if name.contains('/') {
         return vec![name.into()];
     }
     let directory = |part: &str| if part.is_empty() { ".".into() } else { part.trim_end_matches('/').to_string() };
-    path.split(':').map(|part| format!("{}/{name}", directory(part))).collect()
+    let parts = path.split(':').filter(|part| !never_there.contains(*part));
+    parts.map(|part| format!("{}/{name}", directory(part))).collect()
 }
 
 fn strings(field: &str, values: impl IntoIterator<Item = String>) -> Result<Vec<CString>, Failure> {
@@ -109,9 +111,11 @@ mod tests {
 
     #[test]
     fn names_are_looked_up_in_the_path() {
-        assert_eq!(candidates("ls", "/bin/:/usr/bin::x"), ["/bin/ls", "/usr/bin/ls", "./ls", "x/ls"]);
-        assert_eq!(candidates("./ls", "/bin"), ["./ls"]);
-        assert_eq!(candidates("ls", ""), ["./ls"]);
+        let none = HashSet::new();
+        assert_eq!(candidates("ls", "/bin/:/usr/bin::x", &none), ["/bin/ls", "/usr/bin/ls", "./ls", "x/ls"]);
+        assert_eq!(candidates("./ls", "/bin", &none), ["./ls"]);
+        assert_eq!(candidates("ls", "", &none), ["./ls"]);
+        assert_eq!(candidates("ls", "/bin:/opt", &HashSet::from(["/opt".to_owned()])), ["/bin/ls"]);
     }
 
     #[test]

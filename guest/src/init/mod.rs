@@ -22,6 +22,7 @@ mod output_pipes;
 mod process;
 mod receiving;
 mod sealing;
+mod search;
 mod sending;
 mod socket;
 mod sockets;

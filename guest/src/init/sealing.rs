@@ -57,6 +57,13 @@ impl Wall {
         }
     }
 
+    pub fn world_mut(&mut self) -> Option<&mut World> {
+        match self {
+            Self::Closed(world) => Some(world),
+            Self::Open { .. } => None,
+        }
+    }
+
     pub fn deadline(&self) -> Option<Instant> {
         match self {
             Self::Open { request: Some(request), .. } => Some(request.until),

@@ -54,6 +54,9 @@ impl Guest {
         if !self.spares.is_empty() || self.starts == 1 {
             return;
         }
+        if let Some(world) = self.wall.world_mut() {
+            world.look_around();
+        }
         let Ok((ours, theirs)) = sockets() else { return };
         let fork = || monitor::start_spare(theirs.as_fd(), &self.board, wall::confine_command);
         if let Ok(pid) = wall::expendable(fork) {

@@ -1,6 +1,10 @@
 //! What the seal decided about every command: its user, its environment, its limits.
 
-use std::{collections::BTreeMap, os::fd::OwnedFd, path::Path};
+use std::{
+    collections::{BTreeMap, HashSet},
+    os::fd::OwnedFd,
+    path::Path,
+};
 
 use rustix::{
     fs::{self, Access, Mode, OFlags},
@@ -8,6 +12,7 @@ use rustix::{
     process::Rlimit,
 };
 
+use super::search::never_there;
 use crate::{proto::link, rules::NETWORK_PROXY_PORT};
 
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -26,6 +31,8 @@ pub struct World {
     pub open_files: Rlimit,
     /// The standard input of commands that have none.
     pub null: OwnedFd,
+    /// Directories of the PATH in which nothing needs to be looked for; known once there was time to look.
+    pub never_there: HashSet<String>,
     /// Devices of what was handed in from outside: not the sandbox's own space.
     pub foreign_devices: Vec<u64>,
 }
@@ -39,8 +46,16 @@ impl World {
             workdir,
             open_files: *open_files,
             null: fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?,
+            never_there: HashSet::new(),
             foreign_devices: seal.mounts.iter().map(|mount| mount.device).collect(),
         })
+    }
+
+    /// Looks ahead for what is the same for all commands.
+    pub fn look_around(&mut self) {
+        if self.never_there.is_empty() {
+            self.never_there = self.environment.get("PATH").map(|path| never_there(path)).unwrap_or_default();
+        }
     }
 
     /// Where a command starts: `cwd` may be relative to the working directory, or nothing.

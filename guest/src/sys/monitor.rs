@@ -158,12 +158,8 @@ fn receive_some(bytes: &mut [u8]) -> (usize, Option<[c_int; 3]>) {
 /// The rest of a monitor's life.
 fn watch(job: &Job<'_>, board: &Board, confine: Confine) -> ! {
     let started = command::start(job, confine, board.slot(job.slot));
-    // SAFETY: the command has its own. Closing these lets readers see the end of its output.
-    unsafe {
-        for fd in 0..3 {
-            libc::close(fd);
-        }
-    }
+    // The command has its own. Closing these lets readers see the end of its output.
+    close_between(0, 2);
     let pid = match started {
         Ok(pid) => pid,
         Err((step, errno)) => {
@@ -177,6 +173,9 @@ fn watch(job: &Job<'_>, board: &Board, confine: Confine) -> ! {
             Some(child) if child.pid == pid => {
                 let left = reap::has_children();
                 tell(SOCKET, Report::Exited { raw_status: child.raw_status, used: child.used, left });
+                if !left {
+                    leave();
+                }
             }
             Some(_) => {}
             None if errno() == libc::EINTR => {}
@@ -187,15 +186,20 @@ fn watch(job: &Job<'_>, board: &Board, confine: Confine) -> ! {
 
 /// Closes every descriptor from `first` on.
 fn close_from(first: u32) {
-    // SAFETY: closes descriptors that the monitor does not use; no memory is touched.
+    // gVisor refuses a bound that no descriptor can have.
+    close_between(first, i32::MAX as u32);
+}
+
+/// Closes descriptors that the monitor does not use.
+fn close_between(first: u32, last: u32) {
+    // SAFETY: no memory is touched but `limit`, which lives through the call.
     unsafe {
-        // gVisor refuses a bound that no descriptor can have.
-        if libc::syscall(libc::SYS_close_range, first, i32::MAX, 0) == 0 {
+        if libc::syscall(libc::SYS_close_range, first, last, 0) == 0 {
             return;
         }
         let mut limit: libc::rlimit64 = mem::zeroed();
         libc::prlimit64(0, libc::RLIMIT_NOFILE, ptr::null(), &mut limit);
-        for fd in first..limit.rlim_cur.min(65_536) as u32 {
+        for fd in first..=last.min(limit.rlim_cur.min(65_536) as u32) {
             libc::close(fd as c_int);
         }
     }

@@ -18,6 +18,7 @@ use std::{
         unix::net::UnixStream,
     },
     path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
 
@@ -175,7 +176,7 @@ fn hear(line: &str, control: &OwnedFd, data: &PathBuf) {
         }
         Some(("open", words)) => {
             let Some(open) = parse(words) else { return };
-            let prepared = refresh(&open).and_then(|()| hand_over(None)).and_then(|()| open_port(data));
+            let prepared = refresh(&open).and_then(|()| take_back()).and_then(|()| open_port(data));
             match prepared {
                 Ok(port) => {
                     let said = write_all(control, format!("ok {}\n", open.token).as_bytes(), until);
@@ -236,8 +237,16 @@ fn pass_on(port: OwnedFd, token: &str) -> io::Result<()> {
     hand_over(Some(&port))
 }
 
+/// Whether the guest has been given a port: a copy remembers what its original was given.
+static HAS_PORT: AtomicBool = AtomicBool::new(false);
+
+fn take_back() -> io::Result<()> {
+    if HAS_PORT.load(Ordering::Relaxed) { hand_over(None) } else { Ok(()) }
+}
+
 /// Gives the guest a port, or makes it let go of the one it has; returns when it has.
 fn hand_over(port: Option<&OwnedFd>) -> io::Result<()> {
+    HAS_PORT.fetch_or(port.is_some(), Ordering::Relaxed);
     let mut stream = UnixStream::from(socket::connected(Path::new(DOOR))?);
     stream.set_read_timeout(Some(ANSWER_WITHIN))?;
     let hello = HostHello { role: Role::Port.into(), version: LINK_VERSION as u32, ..Default::default() };
