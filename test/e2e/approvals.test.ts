@@ -50,6 +50,9 @@ describe("approvals", { timeout: 120_000 }, () => {
     await assert.rejects(writer.approvals.allow(first.id), { code: "FORBIDDEN" });
     await owner.approvals.deny(first.id);
     await refused;
+    const { decidedAt, decidedBy } = await owner.approvals.get(first.id);
+    assert.ok(decidedAt && decidedAt >= first.requestedAt!, String(decidedAt));
+    assert.match(decidedBy, /^uid:/);
     assert.ok(!existsSync(join(project, "made")));
 
     await box.run(["sh", "-c", "echo more > more"]);

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { CaissonError } from "@caisson/contract";
+import { CaissonError, Tier } from "@caisson/contract";
 import type { CompleteSpec } from "@caisson/sandbox";
 import { Config } from "./config.ts";
 import { completeSpec } from "./police.ts";
@@ -34,6 +34,54 @@ test("toolchains are left to the profile unless the configuration or the request
   const switchedOff = await completion({ user: "sandbox:\n  toolchains: off\n" });
   assert.equal((await switchedOff({})).toolchains, "off");
   assert.equal((await switchedOff({ toolchains: "auto" })).toolchains, "auto");
+});
+
+test("what a request leaves out of its sandbox comes from the configuration, and what it names stays", async () => {
+  const user = [
+    "sandbox:",
+    "  profile: restrictive",
+    "  minimum_tier: gvisor",
+    "  image: tools:1",
+    "  idle_ttl_s: 77",
+    "  git_name: A",
+    "  git_email: a@example.org",
+    "  caches: [npm]",
+    "  env: { X: one, Y: two }",
+    "  network: allow",
+    "  network_presets: [git]",
+  ].join("\n");
+  const complete = await completion({ user });
+  const workspace = { dir: "/nowhere" };
+  const filled = await complete({ workspace });
+  assert.deepEqual(
+    [filled.profile, filled.minimumTier, filled.image, filled.idleTtlS, filled.caches, filled.env],
+    ["restrictive", Tier.GVISOR, "tools:1", 77, ["npm"], { X: "one", Y: "two" }],
+  );
+  assert.deepEqual([filled.git?.name, filled.git?.email], ["A", "a@example.org"]);
+  assert.deepEqual(filled.network?.presets, ["git"]);
+  const named = await complete({
+    workspace,
+    profile: "permissive",
+    minimumTier: Tier.MICROVM,
+    image: "host",
+    idleTtlS: 5,
+    caches: ["pip"],
+    env: { X: "mine" },
+    git: { name: "B", email: "b@example.org" },
+  });
+  assert.deepEqual(
+    [named.profile, named.minimumTier, named.image, named.idleTtlS, named.caches, named.env, named.git?.name],
+    ["permissive", Tier.MICROVM, "host", 5, ["pip"], { X: "mine", Y: "two" }, "B"],
+  );
+});
+
+test("a machine's policy lowers limits that a profile or a request would have higher", {
+  skip: process.getuid!() !== 0 && "needs root to own the file",
+}, async () => {
+  const complete = await completion({ policy: "limits:\n  disk_bytes: 1000000\n  memory_bytes: 5000000\n" });
+  const { limits } = await complete({ limits: { diskBytes: 5_000_000_000n, memoryBytes: 4_500_000n } });
+  assert.deepEqual([limits?.diskBytes, limits?.memoryBytes], [1_000_000n, 4_500_000n]);
+  assert.equal((await complete({})).limits?.diskBytes, 1_000_000n);
 });
 
 test("a machine's policy can forbid toolchains to everybody", {

@@ -90,12 +90,13 @@ async function bound(spec: SpecInit, policy: Policy, profiles: Profiles): Promis
     if (!roots.some((root) => isBelow(place!, root))) forbid("an image outside the directories it names");
   }
   if (policy.limits) {
-    const { memory_bytes, cpu_millis, pids, timeout_ms } = policy.limits;
+    const { memory_bytes, cpu_millis, pids, disk_bytes, timeout_ms } = policy.limits;
     const limits = create(LimitsSchema, spec.limits);
     // What a request does not name is the profile's; the policy lowers that too, and never raises it.
-    const { memoryBytes, ...other } = profile.limits;
+    const { memoryBytes, diskBytes, ...other } = profile.limits;
     if (memory_bytes)
       limits.memoryBytes = least(limits.memoryBytes || BigInt(memoryBytes), BigInt(memory_bytes), 0n);
+    if (disk_bytes) limits.diskBytes = least(limits.diskBytes || BigInt(diskBytes), BigInt(disk_bytes), 0n);
     if (cpu_millis) limits.cpuMillis = least(limits.cpuMillis || other.cpuMillis, cpu_millis, 0);
     if (pids) limits.pids = least(limits.pids || other.pids, pids, 0);
     if (timeout_ms) limits.timeoutMs = least(limits.timeoutMs || other.timeoutMs, timeout_ms, 0);

@@ -14,7 +14,13 @@ export interface Policy {
   /** The only syscall groups that may be added. */
   syscalls?: string[];
   /** No limit above these; a request that names none gets them. */
-  limits?: { memory_bytes?: number; cpu_millis?: number; pids?: number; timeout_ms?: number };
+  limits?: {
+    memory_bytes?: number;
+    cpu_millis?: number;
+    pids?: number;
+    disk_bytes?: number;
+    timeout_ms?: number;
+  };
   /** The only directories below which a workspace may lie. */
   workspaces?: string[];
   /** Whether the daemon may listen on TCP. */
@@ -35,20 +41,24 @@ export interface Policy {
 const networkModes = ["off", "allow", "ask", "on"] as const;
 type NetworkModeName = (typeof networkModes)[number];
 
-const keys = [
-  "minimum_tier",
-  "profiles",
-  "syscalls",
-  "limits",
-  "workspaces",
-  "tcp",
-  "bind_write",
-  "toolchains",
-  "approvals",
-  "network",
-  "secrets",
-] as const;
-const limitKeys = ["memory_bytes", "cpu_millis", "pids", "timeout_ms"];
+/** Every bound there is, and what it does. */
+export const bounds: Readonly<Record<Exclude<keyof Policy, "path">, string>> = {
+  minimum_tier: `No sandbox below this tier: ${tiers.join(", ")}.`,
+  profiles: "The only profiles that may be used.",
+  syscalls: "The only syscall groups that may be added: `debug`, `nested`.",
+  limits:
+    "No limit above these, whatever a profile or a request says: `memory_bytes`, `cpu_millis`, `pids`, `disk_bytes`, `timeout_ms`.",
+  workspaces: "The only directories below which a project, or a directory as image, may lie.",
+  tcp: "`false`: the daemon listens on its Unix socket alone.",
+  bind_write: "`false`: no sandbox writes a project directly.",
+  toolchains: "`false`: toolchains of home directories are shown to no sandbox.",
+  approvals:
+    "`kinds`: all that may be asked for; `always`: whether an answer may hold for ever; `deny`: what is refused without asking, as `network *.example.com:*`.",
+  network: "`modes`: the only modes; `only`: the only destinations; `deny`: what is always refused.",
+  secrets: "The only secrets that a sandbox may be given.",
+};
+const keys = Object.keys(bounds);
+const limitKeys = ["memory_bytes", "cpu_millis", "pids", "disk_bytes", "timeout_ms"];
 
 /** Reads the machine's policy. A policy that an ordinary user could have written is refused. */
 export async function readPolicy(path: string): Promise<Policy | undefined> {
@@ -67,7 +77,7 @@ export function checkPolicy(file: ConfigFile): Policy {
     throw new CaissonError("CONFIG_INVALID", `${path}: ${message}`);
   };
   for (const key of Object.keys(tree)) {
-    if (!(keys as readonly string[]).includes(key)) {
+    if (!keys.includes(key)) {
       const near = nearest(key, keys);
       wrong(`there is no bound ${key}${near ? `; did you mean ${near}?` : ""}`);
     }

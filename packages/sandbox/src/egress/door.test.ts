@@ -267,6 +267,12 @@ test("limits bound connections, their rate and their bytes", async () => {
   await readAll(quiet);
   await new Promise((resolve) => setTimeout(resolve, 20));
   assert.equal(idle.told("network.closed")[0]!.cut, "nothing passed for too long");
+  // A name server that never answers.
+  await using late = await makeRig({ allow: ["silent.example"] }, { limits: { connectTimeoutMs: 50 } });
+  late.names.silence();
+  const waiting = late.connect("proxy");
+  waiting.write("CONNECT silent.example:443 HTTP/1.1\r\nHost: silent.example:443\r\n\r\n");
+  assert.match(await readAll(waiting), /^HTTP\/1.1 50[0-9] /);
   echo.close();
 });
 

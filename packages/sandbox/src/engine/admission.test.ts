@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { availableParallelism, totalmem } from "node:os";
 import { test } from "node:test";
 import { Admission } from "./admission.ts";
 
@@ -34,6 +35,29 @@ test("a wait that is given up lets the next one in", async () => {
   gone.release();
   one.release();
   assert.equal(await isSettled(next.waiting), true);
+});
+
+test("the sums of memory and of processors are bounded as well", async () => {
+  const percent = (part: number) => ({ memoryBytes: (totalmem() * part) / 100, cpuMillis: 0 });
+  const processors = (part: number) => ({ memoryBytes: 0, cpuMillis: availableParallelism() * part * 10 });
+  for (const [bound, ask] of [
+    [{ memoryPercent: 50 }, percent],
+    [{ cpuPercent: 50 }, processors],
+  ] as const) {
+    const admission = new Admission({
+      sandboxes: 10,
+      memoryPercent: 1000,
+      cpuPercent: 1000,
+      queue: 3,
+      ...bound,
+    });
+    const first = admission.enter(ask(30));
+    assert.equal(first.waiting, undefined);
+    const second = admission.enter(ask(30));
+    assert.equal(await isSettled(second.waiting), false);
+    first.release();
+    assert.equal(await isSettled(second.waiting), true);
+  }
 });
 
 test("a full queue and a sandbox that never fits are refused", () => {

@@ -124,6 +124,19 @@ test("retention drops the oldest, and the rest can still be verified", async () 
   await store.close();
 });
 
+test("retention drops what is too old, whatever the number", async () => {
+  using place = scratch();
+  let store = await openSqliteStore({ file: place.file });
+  await store.commit(Array.from({ length: 1000 }, () => event(1)));
+  await store.close();
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  store = await openSqliteStore({ file: place.file, retention: { maxAgeMs: 10 } });
+  while ((store.read({ from: 0, limit: 1 })[0]?.seq ?? 1001) < 900)
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  assert.equal(store.head, 1000);
+  await store.close();
+});
+
 test("one that cannot be kept as JSON is refused alone", async () => {
   using place = scratch();
   const store = await openSqliteStore({ file: place.file });

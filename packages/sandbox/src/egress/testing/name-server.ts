@@ -10,6 +10,8 @@ export interface NameServer {
   readonly questions: string[];
   /** What a name leads to from now on; IPv4 and IPv6 addresses. */
   set(name: string, addresses: readonly string[], ttl?: number): void;
+  /** Answers nothing any more. */
+  silence(): void;
   close(): void;
 }
 
@@ -18,10 +20,12 @@ const types: Record<number, string> = { 1: "A", 28: "AAAA", 16: "TXT", 65: "HTTP
 export async function startNameServer(): Promise<NameServer> {
   const names = new Map<string, { addresses: readonly string[]; ttl: number }>();
   const questions: string[] = [];
+  let isSilent = false;
   const socket = createSocket("udp4");
   socket.on("message", (query, from) => {
     const { name, type, end } = readQuestion(query);
     questions.push(`${types[type] ?? type} ${name}`);
+    if (isSilent) return;
     const known = names.get(name);
     const wanted = (known?.addresses ?? []).filter((address) => address.includes(":") === (type === 28));
     const answers =
@@ -38,6 +42,9 @@ export async function startNameServer(): Promise<NameServer> {
     address: `127.0.0.1:${(socket.address() as AddressInfo).port}`,
     questions,
     set: (name, addresses, ttl = 60) => void names.set(name, { addresses, ttl }),
+    silence: () => {
+      isSilent = true;
+    },
     close: () => socket.close(),
   };
 }

@@ -1,0 +1,6 @@
+// Writes docs/configuration.md.
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { reference } from "./reference.ts";
+
+writeFileSync(join(import.meta.dirname, "../../../../docs/configuration.md"), reference());
