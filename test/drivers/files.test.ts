@@ -33,6 +33,15 @@ await conform(({ box: make }) => {
     assert.equal((await box.files.read("/tmp/blob", { offset: data.length })).bytes.length, 0);
   });
 
+  it("writes at the same time what each was given", async () => {
+    for (let round = 0; round < 3; round++) {
+      const contents = Array.from({ length: 6 }, (_, index) => randomBytes(600_000 + index));
+      await Promise.all(contents.map((content, index) => box.files.write(`/tmp/each-${index}`, content)));
+      const sums = (await sh("cat /tmp/each-? | sha256sum; rm /tmp/each-?")).slice(0, 64);
+      assert.equal(sums, hash(Buffer.concat(contents)));
+    }
+  });
+
   it("writes and reads an empty file", async () => {
     await box.files.write("/tmp/empty", "");
     assert.equal((await box.files.read("/tmp/empty")).bytes.length, 0);

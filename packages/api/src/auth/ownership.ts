@@ -63,11 +63,11 @@ function guarded(method: DescMethod, inner: Impl, seen: Seen): Impl {
       })();
     };
   }
-  return async (input, call) => {
-    if (seesAll(call)) return inner(input, call);
+  const answered = async (input: unknown, call: CallContext) => {
     const answer = await inner(admitted(input, call), call);
     return filter ? filter(answer, call, seen) : answer;
   };
+  return (input, call) => (seesAll(call) ? inner(input, call) : answered(input, call));
 }
 
 async function* checkEach(requests: AsyncIterable<Message>, check: (request: Message) => void) {

@@ -60,6 +60,8 @@ export interface FrameSink {
 export interface DecoderOptions {
   /** The pushed chunks are overwritten afterwards (`onread`): payloads are then always copies. Default: false. */
   chunksAreReused?: boolean;
+  /** Makes room for a payload that comes in parts. Default: memory of its own. */
+  makeRoom?: (length: number) => Buffer;
   /** Longest payload. Default and maximum: `sizes.message_bytes`. */
   maxPayloadBytes?: number;
 }
@@ -69,6 +71,7 @@ export class FrameDecoder {
   readonly #sink: FrameSink;
   readonly #copies: boolean;
   readonly #maxPayload: number;
+  readonly #makeRoom: (length: number) => Buffer;
   readonly #header = Buffer.allocUnsafe(headerBytes);
   #headerFilled = 0;
   #payload: Buffer | undefined;
@@ -78,6 +81,7 @@ export class FrameDecoder {
   constructor(sink: FrameSink, options: DecoderOptions = {}) {
     this.#sink = sink;
     this.#copies = options.chunksAreReused ?? false;
+    this.#makeRoom = options.makeRoom ?? Buffer.allocUnsafeSlow;
     this.#maxPayload = options.maxPayloadBytes ?? rules.sizes.message_bytes;
   }
 
@@ -127,7 +131,7 @@ export class FrameDecoder {
     }
     if (header !== this.#header) header.copy(this.#header, 0, headerAt, headerAt + headerBytes);
     this.#headerFilled = headerBytes;
-    this.#payload = Buffer.allocUnsafeSlow(length);
+    this.#payload = this.#makeRoom(length);
     this.#payloadFilled = 0;
     return at;
   }

@@ -1,5 +1,5 @@
 import type { OnReadOpts, Socket } from "node:net";
-import { borrow } from "../link/stream/borrowed.ts";
+import { borrow } from "@caisson/contract/lent";
 
 const readBytes = 256 * 1024;
 /** Every connection reads into it: what was read is copied out before the next read, on whichever connection. */

@@ -1,6 +1,6 @@
 import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { giveBack } from "../link/stream/borrowed.ts";
+import { giveBack } from "@caisson/contract/lent";
 import { LinkDuplex } from "../link/stream/link-duplex.ts";
 import type { Flow } from "./flow.ts";
 

@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { CaissonError, rules } from "@caisson/contract";
 import { decodeMessage } from "@caisson/contract/codec";
+import { borrowRoom } from "@caisson/contract/lent";
 import { encodeStatus } from "@caisson/contract/status";
 import {
   dataFrame,
@@ -48,7 +49,7 @@ export class TtrpcConnection implements FrameSink {
     this.#options = options;
     this.#maxCalls = options.maxCalls ?? 1024;
     this.#outbox = new Outbox(socket);
-    const decoder = new FrameDecoder(this);
+    const decoder = new FrameDecoder(this, { makeRoom: borrowRoom });
     socket.on("data", (chunk: Buffer) => decoder.push(chunk));
     socket.on("error", () => socket.destroy());
     socket.on("close", () => this.#abandonAll());
@@ -132,6 +133,7 @@ export class TtrpcConnection implements FrameSink {
     }
     if ((flags & flag.noData) === 0) {
       try {
+        call.note(payload);
         if (!inbox.push(decodeMessage(call.route.method.input, payload))) this.#stopReading();
       } catch (thrown) {
         this.#fail(call, CaissonError.from(thrown));
@@ -156,6 +158,7 @@ export class TtrpcConnection implements FrameSink {
     if (call.answered) return;
     const frame = responseFrame(call.stream, call.route.method.output, message as never);
     this.#close(call);
+    call.giveBackNoted();
     this.#outbox.send(...frame);
   }
 

@@ -1,10 +1,10 @@
 import { Duplex } from "node:stream";
 import { CaissonError } from "@caisson/contract";
+import { borrow } from "@caisson/contract/lent";
 import type { Connection } from "../connection.ts";
 import { connectionWindowBytes, windowBytes } from "../frame/frame.ts";
 import type { DataSource } from "../frame/writer.ts";
 import { LinkViolation } from "../violation.ts";
-import { borrow } from "./borrowed.ts";
 import { Intake } from "./intake.ts";
 import { PieceQueue } from "./piece-queue.ts";
 import type { StreamReceiver } from "./receiver.ts";

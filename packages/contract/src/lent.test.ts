@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { borrow, giveBack } from "./borrowed.ts";
+import { borrow, borrowRoom, giveBack } from "./lent.ts";
 
 const bytes = (length: number, value: number) => Buffer.alloc(length, value);
 
@@ -22,6 +22,14 @@ test("only the whole is taken back, and only once", () => {
   giveBack(whole);
   const [one, other] = [borrow(bytes(50_000, 3)), borrow(bytes(50_000, 4))];
   assert.notEqual(one.buffer, other.buffer);
+});
+
+test("room is as long as was asked for, also for a message around a large piece", () => {
+  const room = borrowRoom(256 * 1024 + 100);
+  assert.equal(room.length, 256 * 1024 + 100);
+  giveBack(room);
+  assert.equal(borrowRoom(200 * 1024).buffer, room.buffer);
+  assert.equal(borrowRoom(10).length, 10);
 });
 
 test("small pieces, large ones and what others have allocated are not kept", () => {

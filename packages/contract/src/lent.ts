@@ -2,8 +2,8 @@
 // busiest part of the daemon: what is lent here comes back when it was written, and is lent again.
 
 const smallBytes = 8 * 1024;
-/** The sizes that are kept. */
-const sizes = [64 * 1024, 256 * 1024] as const;
+/** The sizes that are kept; the larger for a message around a piece of 256 KiB. */
+const sizes = [64 * 1024, 260 * 1024] as const;
 /** Of each size. */
 const mostKept = 8;
 
@@ -13,13 +13,19 @@ const lent = new WeakMap<ArrayBufferLike, number>();
 
 /** A copy of bytes that are valid for a moment only. */
 export function borrow(bytes: Uint8Array): Buffer {
-  const size = sizes.find((one) => one >= bytes.length);
-  if (bytes.length < smallBytes || size === undefined) return Buffer.from(bytes);
-  const memory = kept.get(size)!.pop() ?? new ArrayBuffer(size);
-  lent.set(memory, bytes.length);
-  const copy = Buffer.from(memory, 0, bytes.length);
+  if (bytes.length < smallBytes) return Buffer.from(bytes);
+  const copy = borrowRoom(bytes.length);
   copy.set(bytes);
   return copy;
+}
+
+/** Room for bytes that are about to come, with whatever was there before. */
+export function borrowRoom(length: number): Buffer {
+  const size = sizes.find((one) => one >= length);
+  if (length < smallBytes || size === undefined) return Buffer.allocUnsafeSlow(length);
+  const memory = kept.get(size)!.pop() ?? new ArrayBuffer(size);
+  lent.set(memory, length);
+  return Buffer.from(memory, 0, length);
 }
 
 /**
