@@ -94,7 +94,7 @@ class LinkedGuest implements Guest {
     const connection = this.#lifeline.connection ?? (await this.#lifeline.ready());
     process.bind(connection);
     try {
-      const { pid } = await connection.call(
+      const started = connection.call(
         "started",
         { case: "start", value: start },
         {
@@ -103,6 +103,8 @@ class LinkedGuest implements Guest {
           },
         },
       );
+      connection.writer.push();
+      const { pid } = await started;
       return pid;
     } catch (error) {
       if (!(error instanceof LinkCut)) throw error;

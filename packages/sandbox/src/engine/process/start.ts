@@ -27,7 +27,7 @@ export interface StartRequest {
 }
 
 /**
- * Starts a command; resolves when it runs and its record is on disk, or it has exited. The record is written while the
+ * Starts a command; resolves when it runs and its record is on disk, or it has exited. The record is made while the
  * guest starts it. A key is handed to the operating system first: a daemon that dies right after the
  * start must know of it, so that a repeated call does not run the command again.
  */
@@ -45,23 +45,29 @@ export async function startProcess(
   if (request.endsSandbox) box.record.runs = proc.id;
   const remembered = request.remember(proc.id);
   const { stdin } = prepared.command;
-  const recorded = context.commit(
-    [],
-    [
-      proc.put(),
-      ...(request.endsSandbox ? [box.put()] : []),
-      ...remembered,
-      ...(stdin.length > 0
-        ? [{ put: kinds.stdin, key: proc.key, value: Buffer.from(stdin).toString("base64") }]
-        : []),
-    ],
-    // A sandbox that is being closed for it flushes this when it is ready.
-    { withinMs: request.endsSandbox ? soonMs : shortlyMs },
-  );
-  recorded.catch(() => {});
+  const record = (): Promise<unknown> => {
+    const recorded = context.commit(
+      [],
+      [
+        proc.put(),
+        ...(request.endsSandbox ? [box.put()] : []),
+        ...remembered,
+        ...(stdin.length > 0
+          ? [{ put: kinds.stdin, key: proc.key, value: Buffer.from(stdin).toString("base64") }]
+          : []),
+      ],
+      // A sandbox that is being closed for it flushes this when it is ready.
+      { withinMs: request.endsSandbox ? soonMs : shortlyMs },
+    );
+    recorded.catch(() => {});
+    return recorded;
+  };
   try {
-    if (remembered.length > 0 && !context.store.flush()) await recorded;
+    const before = remembered.length > 0 ? record() : undefined;
+    if (before && !context.store.flush()) await before;
     const started = guest.start(startOf(prepared, proc.record.stream, box, call.traceparent), proc.log);
+    started.catch(() => {});
+    const recorded = before ?? record();
     if (stdin.length > 0) feedStdin(proc, guest, stdin);
     // While the guest works, and before its next word is read: an exit that is told has a record to belong to.
     if (!request.endsSandbox) setImmediate(() => context.store.flush());

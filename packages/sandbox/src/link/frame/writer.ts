@@ -53,6 +53,13 @@ export class FrameWriter {
     this.#write(encodeFrame(type, stream, payload));
   }
 
+  /** What was written in this turn leaves now: its sender has more to do before the turn ends. */
+  push(): void {
+    if (!this.#corked) return;
+    this.#corked = false;
+    this.#socket.uncork();
+  }
+
   /** Sends what the source has, now and whenever there is room. */
   offer(source: DataSource): void {
     this.#sources.add(source);
@@ -138,10 +145,7 @@ export class FrameWriter {
     if (!this.#corked) {
       this.#corked = true;
       this.#socket.cork();
-      process.nextTick(() => {
-        this.#corked = false;
-        this.#socket.uncork();
-      });
+      process.nextTick(() => this.push());
     }
     if (source?.written)
       this.#socket.write(bytes, (error) => {
