@@ -107,7 +107,10 @@ print("alive", alive)
         ["allowed.test", true],
       ],
     );
-    assert.match(decisions[0]!.reason, /to allow it: caisson net set sb_[a-z0-9]+ --allow denied\.test:\d+$/);
+    assert.match(
+      decisions[0]!.reason,
+      /to allow it: --allow denied\.test:\d+, or at once: caisson net set sb_[a-z0-9]+ --allow denied\.test:\d+$/,
+    );
     assert.ok((await lab.client.events.verify()).intact);
     await box.delete();
   });

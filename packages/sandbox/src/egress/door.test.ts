@@ -276,6 +276,19 @@ test("limits bound connections, their rate and their bytes", async () => {
   echo.close();
 });
 
+test("what leaves in the heads of requests counts too", async () => {
+  const web = await httpServer(() => "ok");
+  await using rig = await makeRig({ allow: loopback }, { limits: { bytes: 5000 } });
+  const program = rig.connect("proxy");
+  const target = `127.0.0.1:${web.port}`;
+  program.write(`GET http://${target}/ HTTP/1.1\r\nHost: ${target}\r\nX: ${"x".repeat(6000)}\r\n\r\n`);
+  await readAll(program);
+  web.close();
+  while (rig.told("network.closed").length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  assert.equal(rig.told("network.closed")[0]!.cut, "the sandbox has used up its bytes");
+  assert.ok((rig.told("network.closed")[0]!.sent as number) > 6000);
+});
+
 test("a target that takes too long, by its name or by its address, is given up within the limit", async () => {
   const limits = { connectTimeoutMs: 50 };
   const nobody = { resolve: () => new Promise<never>(() => {}) } as unknown as NameResolver;

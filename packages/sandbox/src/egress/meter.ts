@@ -1,6 +1,6 @@
 import type { Flow } from "./flow.ts";
 
-const lookEveryMs = 1000;
+const lookEveryMs = 200;
 
 /** Counts what passes over a connection whose bytes somebody else relays. */
 export function meter(flow: Flow): void {

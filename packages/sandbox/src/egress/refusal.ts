@@ -45,7 +45,12 @@ export function toFailure(thrown: unknown, what: string): Failure {
 /** One line for the program: what was decided, and how a person could change that. */
 export function sentence(refusal: Refusal, sandboxId: string): string {
   const { reason, add } = refusal.verdict;
-  return `caisson: ${reason}${add ? `; to allow it: caisson net set ${sandboxId} --allow ${add}` : ""}`;
+  return `caisson: ${reason}${add ? howToAllow(add, sandboxId) : ""}`;
+}
+
+/** For the next sandbox, and for this one while it lives. */
+export function howToAllow(add: string, sandboxId: string): string {
+  return `; to allow it: --allow ${add}, or at once: caisson net set ${sandboxId} --allow ${add}`;
 }
 
 /** For errors of our own making that end up where a refusal is expected. */

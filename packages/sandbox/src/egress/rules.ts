@@ -24,6 +24,8 @@ export function parseRule(text: string): Rule {
   const inner = /^\[(.*)\]$/.exec(rest)?.[1] ?? rest;
   const range = parseRange(inner);
   if (range) return { ...base, range };
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(text))
+    throw wrong("is an address of a page: name the host alone, such as example.com or example.com:443");
   if (inner.includes("/"))
     throw wrong("is neither a name nor a range whose address has no bits beyond its prefix");
   const below = rest.startsWith("*.");

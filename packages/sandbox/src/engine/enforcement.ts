@@ -48,10 +48,25 @@ export function enforcementOf(plan: SandboxPlan, driver: readonly Mechanism[], s
       ...workspaceMechanism(plan.workspace),
       imageMechanism(plan.image),
       networkMechanism(plan.network),
+      ...secretMechanism(plan.spec.secrets),
       toolchainMechanism(plan.toolchains, plan.toolchainsLeftOut),
     ],
     limits: toLimits(plan.limits),
   });
+}
+
+/** Says which connections are opened, and that more is compared there. */
+function secretMechanism(names: readonly string[]): Mechanism[] {
+  if (names.length === 0) return [];
+  const detail = `TLS to the hosts of ${names.join(", ")} is opened by an authority of this sandbox alone; there every Host is compared too`;
+  return [
+    create(MechanismSchema, {
+      name: "network.secrets",
+      state: MechanismState.ENFORCED,
+      by: "the daemon's door",
+      detail,
+    }),
+  ];
 }
 
 function toMechanism(hold: Sealed["holds"][number]): Mechanism {

@@ -11,7 +11,7 @@ import type { EgressDoor } from "../door.ts";
 import type { Admitted, Client, Flow } from "../flow.ts";
 import { over, receive, send } from "../relay.ts";
 import { answer, answerRaw, toldBy } from "./answer.ts";
-import { type Pairs, pairsOf, passedOn, valuesOf } from "./headers.ts";
+import { headBytes, type Pairs, pairsOf, passedOn, valuesOf } from "./headers.ts";
 
 /** A plain request whose target was judged and whose Host names it. */
 export interface Judged {
@@ -102,8 +102,11 @@ export function forward(
   message: IncomingMessage,
   response: ServerResponse,
 ): void {
-  const outgoing = upstreams.request(message, judged, leavingHeaders(door, message, judged));
+  const headers = leavingHeaders(door, message, judged);
+  const outgoing = upstreams.request(message, judged, headers);
   const flow = () => outgoing.socket && upstreams.flowOf(outgoing.socket);
+  // Heads count as well: data can leave in them.
+  outgoing.once("socket", () => flow()?.count("sent", headBytes(judged.path, headers)));
   const fail = (error: unknown) => answer(response, toldBy(error, door.sandboxId));
   outgoing.on("error", fail);
   client.lastActive = performance.now();
@@ -119,6 +122,7 @@ export function forward(
     if (!response.writableFinished) outgoing.destroy();
   });
   outgoing.on("response", (incoming) => {
+    flow()?.count("received", headBytes(incoming.statusMessage ?? "", pairsOf(incoming)));
     response.sendDate = false;
     response.writeHead(
       incoming.statusCode!,

@@ -68,3 +68,8 @@ export function namesTarget(
   const authority = splitAuthority(value, defaultPort);
   return authority !== undefined && authority.port === port && canonicalHost(authority.host)?.name === name;
 }
+
+/** How long a head is, about: its first line with the given text in it, and its other lines. */
+export function headBytes(first: string, pairs: Pairs): number {
+  return pairs.reduce((sum, [name, value]) => sum + name.length + value.length + 4, first.length + 16);
+}

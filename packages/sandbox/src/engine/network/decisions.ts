@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { CaissonError, type NetworkDecision, NetworkDecisionSchema, Verdict } from "@caisson/contract";
 import type { Store, StoredEvent } from "@caisson/store";
+import { howToAllow } from "../../egress/refusal.ts";
 
 /** How much of the log is looked at in one piece, backwards. */
 const pieceLength = 5000;
@@ -70,7 +71,7 @@ function toDecision(
     port: Number(data.port ?? 0),
     address: text(data.address),
     rule: text(data.rule),
-    reason: add ? `${reason}; to allow it: caisson net set ${event.sandboxId} --allow ${add}` : reason,
+    reason: add ? `${reason}${howToAllow(add, event.sandboxId)}` : reason,
     via: text(data.via),
     count: Number(data.count ?? 1),
     sentBytes: BigInt(Number(end?.data.sent ?? 0)),

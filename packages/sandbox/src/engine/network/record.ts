@@ -76,7 +76,8 @@ export function mergeNetworkLimits(asked: NetworkLimits | undefined, base: Egres
 /** For the enforcement report. */
 export function networkMechanism({ mode, allow, presetRules }: NetworkRecord): Mechanism {
   const count = allow.length + presetRules.length;
-  const compared = "by name and by dialled address; TLS by its server name, what is inside it is not read";
+  const compared =
+    "by name and by dialled address; TLS by its server name, plain HTTP by every Host; what is inside TLS is not read, unless it is opened for secrets";
   const details: Record<NetworkMode, string> = {
     off: "no connection leaves",
     allow: `only what ${count} rule${count === 1 ? "" : "s"} allow${count === 1 ? "s" : ""}, ${compared}`,
