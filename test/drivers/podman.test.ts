@@ -5,11 +5,13 @@ import { chownSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { connect } from "@caisson/client";
+import { acrossCrash, counting } from "../support/across-crash.ts";
 import { accounts, processesWith, startDaemon, temporaryDirectory } from "../support/daemon.ts";
 import { eventually } from "../support/eventually.ts";
 import { startPodman } from "../support/podman.ts";
 
 const MiB = 1024 * 1024;
+const slow = counting(20, 0.1);
 
 for (const account of accounts()) {
   test(`Podman as ${account.name}: projects, limits, and a daemon that is killed`, {
@@ -45,16 +47,12 @@ for (const account of accounts()) {
       );
       const exit = await box.run(["perl", "-e", "my @x; for (1..600) { push @x, 'a' x 1048576 } sleep 30"]);
       assert.equal(exit.oomKilled, true);
-      const run = await box.exec(["sh", "-c", "for i in $(seq 20); do echo $i; sleep 0.1; done"]);
+      const run = await box.exec(slow.argv);
       return { boxId: box.id, runId: run.id };
     })();
-    await daemon.crash();
-    await daemon.restart();
-    await using client = await connect({ socket: daemon.socket });
-    const box = await client.sandboxes.get(boxId);
-    const result = await box.process(runId).result();
-    assert.deepEqual([result.stdout.text.split("\n").length, result.code], [21, 0]);
-    await box.delete();
+    await acrossCrash(daemon, { boxId, runId }, async ({ stdout, code }) => {
+      assert.deepEqual([stdout, code], [slow.output, 0]);
+    });
     await eventually(
       () => processesWith(`caisson-${boxId}`),
       (left) => left.length === 0,

@@ -103,6 +103,25 @@ await conform(({ box: make, client, account, driver }) => {
     assert.equal((await box.run(["echo", "on"])).stdout.text, "on\n");
   });
 
+  const itOfMachines = driver === "qemu" ? it : () => {};
+  itOfMachines("keeps a whole machine on the disk, from which others go on when it is gone", async () => {
+    const box = await make();
+    await using run = await box.exec(["sh", "-c", "echo there > /tmp/file; sleep 600"]);
+    await eventually(
+      () => box.run(["cat", "/tmp/file"]),
+      ({ code }) => code === 0,
+    );
+    const snapshot = await client.snapshots.take(box.id, { memory: true });
+    assert.deepEqual([snapshot.memory, snapshot.sandboxId], [true, box.id]);
+    await box.delete();
+    await using again = await client.create({ snapshot: snapshot.id });
+    assert.equal((await again.run(["cat", "/tmp/file"])).stdout.text, "there\n");
+    const going = (await again.processes()).find(({ id }) => id === run.id);
+    assert.ok(going && !going.exit, "its command goes on");
+    await client.snapshots.delete(snapshot.id);
+    assert.equal((await again.run(["cat", "/tmp/file"])).stdout.text, "there\n");
+  });
+
   it("gives each sandbox its own identity", async () => {
     const ask = [
       "sh",

@@ -60,6 +60,27 @@ describe("microVMs", { timeout: 200_000 }, () => {
     assert.equal((await next.run(["echo", "alive"])).stdout.text, "alive\n");
   });
 
+  it("end once when they are killed while output and a file are on their way, and nothing else hangs", async () => {
+    const box = await client.create({ driver: "qemu" });
+    await using noisy = await box.exec(["sh", "-c", "while :; do echo load; done"]);
+    const writing = box.files.write("/tmp/large", Buffer.alloc(64 * 1024 * 1024, "x")).then(
+      () => "written",
+      (error: { code?: string }) => error.code,
+    );
+    await eventually(
+      async () => (await box.processes()).find(({ id }) => id === noisy.id)?.seq ?? 0,
+      (seq) => seq > 0,
+    );
+    process.kill(machineOf(daemon.home, box.id), "SIGKILL");
+    assert.equal((await noisy.exit).lost, "guest_lost");
+    assert.match(String(await writing), /^(GUEST_LOST|SANDBOX_ENDED|SANDBOX_FAILED|UNAVAILABLE)$/);
+    const ended = await eventually(
+      () => box.refresh(),
+      ({ state }) => state === "ended",
+    );
+    assert.match(ended.endReason, /^guest_(died|lost)$/);
+  });
+
   it("end with the words of their kernel when it panics", async () => {
     const box = await client.create({ driver: "qemu" });
     await using run = await box.exec(["sleep", "600"]);

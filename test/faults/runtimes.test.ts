@@ -4,8 +4,11 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { connect } from "@caisson/client";
+import { acrossCrash, counting } from "../support/across-crash.ts";
 import { accounts, processesWith, startDaemon, type TestDaemon } from "../support/daemon.ts";
 import { eventually } from "../support/eventually.ts";
+
+const slow = counting(40, 0.05);
 
 /** The process that the keeper started for a sandbox. */
 function outerOf(daemon: TestDaemon, boxId: string): number {
@@ -20,17 +23,12 @@ for (const account of accounts()) {
       const { boxId, runId } = await (async () => {
         await using client = await connect({ socket: daemon.socket });
         const box = await client.create({ driver: "runsc" });
-        const run = await box.exec(["sh", "-c", "for i in $(seq 40); do echo $i; sleep 0.05; done"]);
+        const run = await box.exec(slow.argv);
         return { boxId: box.id, runId: run.id };
       })();
-      await daemon.crash();
-      await daemon.restart();
-      await using client = await connect({ socket: daemon.socket });
-      const box = await client.sandboxes.get(boxId);
-      const result = await box.process(runId).result();
-      const expected = Array.from({ length: 40 }, (_, index) => `${index + 1}\n`).join("");
-      assert.deepEqual([result.stdout.text, result.code], [expected, 0]);
-      await box.delete();
+      await acrossCrash(daemon, { boxId, runId }, async ({ stdout, code }) => {
+        assert.deepEqual([stdout, code], [slow.output, 0]);
+      });
     });
 
     it("ends a sandbox whose runsc is killed under load, and every command in it, once", async () => {

@@ -23,6 +23,8 @@ export class ClosedAhead {
   readonly #context: EngineContext;
   #waiting: Waiting | undefined;
   #making: Promise<void> | undefined;
+  /** What the last plan of a driver was like whose sandboxes take long to launch. */
+  #last: string | undefined;
   #ended = false;
 
   constructor(context: EngineContext) {
@@ -39,7 +41,7 @@ export class ClosedAhead {
 
   /** Makes one for the next who asks for this; in the background, and only if it can be known to be the same. */
   expect(plan: SandboxPlan): void {
-    if (this.#making || this.#ended || !canWait(plan)) return;
+    if (this.#ended || !canWait(plan) || !this.#isWorthIt(plan) || this.#making) return;
     this.#making = this.#make(plan)
       .catch((error) =>
         this.#context.log("debug", "no wall was closed ahead of time", { error: String(error) }),
@@ -47,6 +49,14 @@ export class ClosedAhead {
       .finally(() => {
         this.#making = undefined;
       });
+  }
+
+  /** One that nobody asks for has to be launched again: where that takes long, only for what was asked for twice. */
+  #isWorthIt(plan: SandboxPlan): boolean {
+    if (plan.driver.capabilities.includes("mounts")) return true;
+    const before = this.#last;
+    this.#last = likenessOf(plan);
+    return before === this.#last;
   }
 
   async close(): Promise<void> {
