@@ -70,12 +70,14 @@ impl Command {
             (Step::Execute, Errno::TOOBIG) => because("TOO_LARGE", "arguments and environment", errno),
             (Step::Execute, _) if !self.exists() => {
                 let place = if self.name.contains('/') { "" } else { " in PATH" };
-                because("COMMAND_NOT_FOUND", format!("no program {}{place}", self.name), errno)
+                let mut missing = failure("COMMAND_NOT_FOUND", format!("there is no program {}{place}", self.name));
+                missing.errno = errno.raw_os_error() as u32;
+                missing
             }
             (Step::Execute, Errno::NOENT) => {
                 because("COMMAND_NOT_EXECUTABLE", format!("the interpreter of {} is missing", self.name), errno)
             }
-            (Step::Execute, _) => because("COMMAND_NOT_EXECUTABLE", self.name.clone(), errno),
+            (Step::Execute, _) => because("COMMAND_NOT_EXECUTABLE", format!("{} cannot be run", self.name), errno),
             (step, _) => because("INTERNAL", format!("starting the command, step {step:?}"), errno),
         }
     }

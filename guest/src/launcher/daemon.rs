@@ -25,8 +25,10 @@ use super::{
 };
 use crate::sys::detach::detach;
 
-/// How long a daemon may take to listen, and an old one to go.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a daemon may take to listen: on a machine that is busy, or on its very first start, many seconds.
+const START_PATIENCE: Duration = Duration::from_secs(60);
+/// How long an old one may take to go.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Waiting shorter than this is not worth a word.
 const QUIET: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_millis(2);
@@ -44,7 +46,7 @@ pub fn reach(home: &Home) -> Result<Connection, Trouble> {
     let mut progress = Progress::new();
     let lock = open_private(&home.run().join("start.lock"))?;
     let mut started: Option<Started> = None;
-    while progress.waited() < PATIENCE {
+    while progress.waited() < START_PATIENCE {
         if started.is_none() && rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
             // Whoever held the lock before us may have started it meanwhile.
             if let Some(connection) = connect(home)? {
@@ -62,7 +64,7 @@ pub fn reach(home: &Home) -> Result<Connection, Trouble> {
         thread::sleep(PAUSE);
     }
     Err(Trouble::new(
-        format!("the daemon did not listen within {} seconds", PATIENCE.as_secs()),
+        format!("the daemon did not listen within {} seconds", START_PATIENCE.as_secs()),
         format!("Its log may say why: {}", home.log().display()),
     ))
 }
@@ -204,7 +206,14 @@ fn tail(home: &Home, start: u64) -> io::Result<String> {
     log.take(LOG_TAIL).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
     let printable = text.chars().filter(|letter| *letter == '\n' || !letter.is_control()).collect::<String>();
-    Ok(printable.trim().lines().map(|line| format!("  | {line}")).collect::<Vec<_>>().join("\n"))
+    Ok(for_people(&printable).iter().map(|line| format!("  | {line}")).collect::<Vec<_>>().join("\n"))
+}
+
+/// A daemon that knows why it cannot start says so in a sentence; the log's own lines are for whoever looks further.
+fn for_people(text: &str) -> Vec<&str> {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    let sentence = lines.iter().rposition(|line| line.starts_with("caisson: "));
+    lines[sentence.unwrap_or(0)..].to_vec()
 }
 
 /// A word on a terminal when starting takes long enough to wonder.
@@ -240,7 +249,14 @@ impl Drop for Progress {
 
 #[cfg(test)]
 mod tests {
-    use super::goes_to_the_daemon;
+    use super::{for_people, goes_to_the_daemon};
+
+    #[test]
+    fn a_sentence_of_the_daemon_s_hides_the_lines_of_its_log() {
+        let said = "{\"level\":\"error\"}\ncaisson: the file is wrong\n         Correct it.\n";
+        assert_eq!(for_people(said), ["caisson: the file is wrong", "         Correct it."]);
+        assert_eq!(for_people("SyntaxError: x\n  at y\n"), ["SyntaxError: x", "  at y"]);
+    }
 
     #[test]
     fn the_daemon_gets_the_user_s_environment_and_nothing_of_the_call() {

@@ -82,6 +82,7 @@ export async function startDaemon(renew: () => void = () => {}): Promise<Daemon>
   });
   setLevel(config.text("log.level") as Level);
   const network = networkOptions(config);
+  const address = tcpAddress(config);
   const lock = lockDirectory(join(home, "run/daemon.lock"));
   const store = await openSqliteStore({
     file: join(home, "log.db"),
@@ -104,6 +105,7 @@ export async function startDaemon(renew: () => void = () => {}): Promise<Daemon>
     },
   });
   const listening: string[] = [];
+  const troubles: string[] = [];
   const engine = await openSandboxes({
     home,
     guest,
@@ -131,7 +133,7 @@ export async function startDaemon(renew: () => void = () => {}): Promise<Daemon>
     engine,
     store,
     keys: createKeys(store),
-    system: systemInfo({ version, build, engine, store, config, trust, renewal }),
+    system: systemInfo({ version, build, engine, store, config, trust, renewal, troubles }),
     log,
     wrap: (made) => instrument(made, metrics, telemetry?.beginSpan, (method) => renewal.beginCall(method)),
     ownerServices: [terminal.service],
@@ -141,11 +143,12 @@ export async function startDaemon(renew: () => void = () => {}): Promise<Daemon>
     },
     network,
   });
-  terminal.serve(api.services);
   rmSync(socket, { force: true });
   await api.listenUnix(socket);
   log("info", "ready", { socket, version, build, ms: Math.round(performance.now()) });
-  void listenOnTcp(api, config, listening);
+  // A launcher that comes before the command line is loaded waits for it; nobody else does.
+  terminal.serve(api.services);
+  if (address) void listenOnTcp(api, address, config.isDefault("listen.tcp"), { listening, troubles });
   void renewal.watch();
   return {
     async stop() {
@@ -210,33 +213,45 @@ function networkOptions(config: Config) {
   };
 }
 
+interface Address {
+  host: string;
+  port: number;
+}
+
+/** Where to listen beside the socket, if anywhere. */
+function tcpAddress(config: Config): Address | undefined {
+  const text = config.text("listen.tcp");
+  if (text === "off") return undefined;
+  const [, host, port] = /^\[?(.+?)\]?:(\d{1,5})$/.exec(text) ?? [];
+  if (host === undefined || Number(port) > 65_535) {
+    const message = `listen.tcp must be \`off\` or an address with a port, such as 127.0.0.1:7676, not ${text}`;
+    throw new CaissonError("CONFIG_INVALID", message);
+  }
+  return { host, port: Number(port) };
+}
+
 /** After the socket serves: nobody waits for this. */
 async function listenOnTcp(
   api: ReturnType<typeof createApi>,
-  config: Config,
-  listening: string[],
+  { host, port }: Address,
+  mayChoose: boolean,
+  { listening, troubles }: { listening: string[]; troubles: string[] },
 ): Promise<void> {
-  const address = config.text("listen.tcp");
-  if (address === "off") return;
-  const split = /^\[?(.+?)\]?:(\d+)$/.exec(address);
-  if (!split) {
-    log("error", `listen.tcp is not an address: ${address}`);
-    return;
-  }
-  const [, host, port] = split;
   const listen = async (number: number) => {
-    const taken = await api.listenTcp(host!, number);
-    listening.push(`http://${isIPv6(host!) ? `[${host}]` : host}:${taken}`);
+    const taken = await api.listenTcp(host, number);
+    listening.push(`http://${isIPv6(host) ? `[${host}]` : host}:${taken}`);
     log("info", "listening", { address: listening.at(-1) });
   };
+  const fail = (error: unknown) => {
+    const { code } = error as NodeJS.ErrnoException;
+    const why = code === "EADDRINUSE" ? "another program has the port" : (code ?? String(error));
+    troubles.push(`the daemon does not listen on ${host}:${port}, as listen.tcp says: ${why}`);
+    log("error", `cannot listen on ${host}:${port}`, { error });
+  };
   try {
-    await listen(Number(port));
+    await listen(port);
   } catch (error) {
-    const busy = (error as NodeJS.ErrnoException).code === "EADDRINUSE";
-    if (!busy || !config.isDefault("listen.tcp")) {
-      log("error", `cannot listen on ${address}`, { error });
-      return;
-    }
-    await listen(0).catch((second) => log("error", "cannot listen on TCP", { error: second }));
+    if ((error as NodeJS.ErrnoException).code === "EADDRINUSE" && mayChoose) await listen(0).catch(fail);
+    else fail(error);
   }
 }

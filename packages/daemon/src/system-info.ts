@@ -16,6 +16,8 @@ export function systemInfo(parts: {
   config: Config;
   trust: Trust;
   renewal: Pick<Renewal, "trouble">;
+  /** What went wrong at the start and did not keep it from starting. */
+  troubles: readonly string[];
 }): SystemInfo {
   const { version, build, engine, store, config, trust, renewal } = parts;
   return {
@@ -24,7 +26,7 @@ export function systemInfo(parts: {
     health() {
       const trouble = store.trouble();
       const own = [trouble, renewal.trouble].filter((sentence) => sentence !== undefined);
-      const troubles = [...own, ...engine.troubles()];
+      const troubles = [...own, ...parts.troubles, ...engine.troubles()];
       return { ready: trouble === undefined, troubles };
     },
     async settings(projectDir) {

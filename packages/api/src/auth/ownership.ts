@@ -86,7 +86,7 @@ function checkOf(method: DescMethod): Check | undefined {
 const ownSandbox: Check = ({ sandboxId }, { actor }, { owners }) => {
   if (sandboxId === "" || owners.ofSandbox(sandboxId) === actor) return;
   if (sandboxId.startsWith("session:"))
-    throw new CaissonError("SESSION_NOT_FOUND", "there is no living session of this name");
+    throw new CaissonError("SESSION_NOT_FOUND", `there is no living session ${sandboxId.slice(8)}`);
   throw new CaissonError("SANDBOX_NOT_FOUND", "there is no such sandbox");
 };
 

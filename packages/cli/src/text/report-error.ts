@@ -23,7 +23,9 @@ export async function reportError(
     return runsCommands ? 125 : 2;
   }
   const error = CaissonError.from(thrown);
-  await say(io, json, { code: error.code, message: error.message, next_step: error.nextStep });
+  // The table speaks of fields; here they are options and words.
+  const nextStep = error.code === "INVALID_INPUT" ? `See \`${name} --help\`.` : error.nextStep;
+  await say(io, json, { code: error.code, message: error.message, next_step: nextStep });
   if (!runsCommands) return 1;
   if (error.code === "COMMAND_NOT_FOUND") return 127;
   if (error.code === "COMMAND_NOT_EXECUTABLE") return 126;

@@ -1,5 +1,4 @@
 import { type Box, CaissonError, type Change, type Client, type Sandbox } from "@caisson/client";
-import { UsageError } from "../command/usage-error.ts";
 import type { Io } from "../io/io.ts";
 import type { Printer } from "../text/printer.ts";
 import { boxNamed } from "./box.ts";
@@ -21,7 +20,7 @@ export async function boxWithChanges(client: Client, io: Io, word: string | unde
   for await (const box of boxesOf(client, io.cwd)) {
     if ((await box.workspace.diff()).length > 0) return box;
   }
-  throw new UsageError("nothing that ran in this directory has changed anything");
+  throw new CaissonError("SANDBOX_NOT_FOUND", "nothing that ran in this directory has changed anything");
 }
 
 /** Undoes in the box that is meant: the one that is named, or this directory's last one that was applied. */
@@ -40,7 +39,7 @@ export async function withApply<T>(
       if (CaissonError.from(thrown).code !== "PATH_NOT_FOUND") throw thrown;
     }
   }
-  throw new UsageError("nothing that ran in this directory has been applied");
+  throw new CaissonError("SANDBOX_NOT_FOUND", "nothing that ran in this directory has been applied");
 }
 
 /** The sandboxes that worked on a directory, the latest first. */

@@ -228,7 +228,7 @@ export const rules = {
     "SESSION_NOT_FOUND": {
       "status": "NOT_FOUND",
       "http": 404,
-      "next": "List sessions with `caisson ls`."
+      "next": "List sandboxes and sessions with `caisson ls`."
     },
     "SESSION_CONFLICT": {
       "status": "FAILED_PRECONDITION",
@@ -318,7 +318,7 @@ export const rules = {
     "CONFIG_INVALID": {
       "status": "FAILED_PRECONDITION",
       "http": 409,
-      "next": "Correct the named key; `caisson config show` lists all of them."
+      "next": "Correct the named key; docs/configuration.md lists all of them."
     },
     "APPROVAL_NOT_FOUND": {
       "status": "NOT_FOUND",

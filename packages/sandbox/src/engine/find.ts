@@ -11,7 +11,7 @@ export function livingBox(context: EngineContext, sandboxId: string): Box | unde
   if (!sandboxId.startsWith(sessionPrefix)) return context.boxes.get(sandboxId);
   const name = sandboxId.slice(sessionPrefix.length);
   const box = context.sessions.get(name.toLowerCase());
-  if (!box) throw new CaissonError("SESSION_NOT_FOUND", "there is no living session of this name");
+  if (!box) throw new CaissonError("SESSION_NOT_FOUND", `there is no living session ${name}`);
   return box;
 }
 

@@ -89,8 +89,8 @@ export async function realDirectory(path: string): Promise<{ dir: string; stats:
     if (stats.isDirectory()) return { dir, stats };
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
-    if (code === "ENOENT") throw refused("exists", "there is no such directory");
-    if (code === "EACCES") throw refused("readable", "the daemon may not read the directory");
+    if (code === "ENOENT") throw refused("exists", `there is no directory ${path}`);
+    if (code === "EACCES") throw refused("readable", `the daemon may not read ${path}`);
     throw error;
   }
   throw refused("directory", "it is not a directory");
