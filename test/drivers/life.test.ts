@@ -147,14 +147,16 @@ await conform(({ box: make, client, driver, daemon, account, hasOwnKernel }) => 
 
   it("serves each warm sandbox once, and clean", async () => {
     const seen = new Set<string>();
-    for (let i = 0; i < 6; i++) {
+    // A machine takes seconds; the second would find what the first has left.
+    const count = hasOwnKernel ? 3 : 6;
+    for (let i = 0; i < count; i++) {
       const script =
         "ls -A /tmp /var/tmp /dev/shm ~ | grep dirt; echo x | tee /tmp/dirt /dev/shm/dirt > ~/dirt";
       const { sandboxId, stdout } = await client.run(["sh", "-c", script], { spec: { driver } });
       seen.add(sandboxId);
       assert.equal(stdout.text, "");
     }
-    assert.equal(seen.size, 6);
+    assert.equal(seen.size, count);
   });
 });
 

@@ -110,9 +110,13 @@ describe("completion", { timeout: 120_000 }, () => {
       child.stdin.write("caisson ready\n");
       await eventually(calls, (seen) => seen.length === 1, { what: screen });
       for (const [index, [keys, args]] of typed.entries()) {
+        const shown = screen.length;
         child.stdin.write(keys);
         // The shell takes what is completed for typed; the line is ended when it has been.
-        await new Promise((resolve) => setTimeout(resolve, 150));
+        await eventually(
+          () => screen.slice(shown),
+          (line) => line.includes(`caisson ${args}`),
+        );
         child.stdin.write("\n");
         const seen = await eventually(calls, ({ length }) => length >= index + 2);
         assert.equal(seen[index + 1], args, screen);

@@ -115,8 +115,11 @@ const temporary = new Set<string>();
  * which takes gigabytes, is the same for all accounts; whoever comes first makes it.
  */
 function microvmStore(account: Account): string {
-  // Another place lets checkouts of different builds be tested at the same time.
-  const base = process.env.CAISSON_TEST_MICROVM ?? "/var/tmp/caisson-tests-microvm";
+  // Root's is for its ordinary user, too; anybody else has his own. Another place lets checkouts of different builds be tested at
+  // the same time.
+  const runner = process.getuid!();
+  const usual = `/var/tmp/caisson-tests-microvm${runner === 0 ? "" : `-${runner}`}`;
+  const base = process.env.CAISSON_TEST_MICROVM ?? usual;
   mkdirSync(base, { recursive: true });
   makeOnce(join(base, "images"), (dir) => chmodSync(dir, 0o1777));
   return makeOnce(join(base, String(account.uid)), (dir) => {
