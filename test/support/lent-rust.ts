@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { type Account, temporaryDirectory } from "./daemon.ts";
 
-/** Hard links, since toolchains are large. Directories become the account's; files stay root's. */
+/** Hard links where they can be, since toolchains are large. Directories become the account's; files stay root's. */
 const script = `
 set -e
 home=$1
@@ -12,7 +12,7 @@ from=$(rustc --print sysroot)
 to=$home/.rustup/toolchains/$toolchain
 mkdir -p "$home/.cargo" "$home/.rustup/update-hashes" "$to"
 cp -a "$(dirname "$(command -v cargo)")" "$home/.cargo/bin"
-cp -al "$from/bin" "$from/lib" "$to"
+cp -al "$from/bin" "$from/lib" "$to" 2>/dev/null || cp -a "$from/bin" "$from/lib" "$to"
 printf 'version = "12"\\ndefault_toolchain = "%s"\\n' "$toolchain" > "$home/.rustup/settings.toml"
 find "$home" -type d -exec chown "$2" {} +
 `;

@@ -16,7 +16,7 @@ use crate::{
 
 /// Descriptors that a sandbox can be given.
 pub const MAX_MOUNTS: usize = 64;
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(30);
 /// A wall that cannot be described to the commands behind it is as good as none.
 const STEP_DESCRIPTORS: u8 = 73;
 
