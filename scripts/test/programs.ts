@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { within } from "../../test/support/dose.ts";
 import type { Check } from "../check.ts";
 import type { Result } from "./lanes.ts";
 import type { Outcome } from "./tally.ts";
@@ -59,7 +60,7 @@ export async function runNode(paths: readonly string[], scratch: string): Promis
       "--test",
       "--no-warnings",
       "--test-concurrency=1",
-      "--test-timeout=300000",
+      `--test-timeout=${within(300_000)}`,
       "--test-reporter=dot",
       "--test-reporter-destination=stdout",
       `--test-reporter=${join(root, "scripts/test/counter.ts")}`,

@@ -5,11 +5,12 @@ import { describe, it } from "node:test";
 import { type Client, connect, type Run } from "@caisson/client";
 import { randomFrom } from "../support/cutting-proxy.ts";
 import { type Account, accounts, startDaemon, temporaryDirectory } from "../support/daemon.ts";
+import { isFull, within } from "../support/dose.ts";
 import { sleep } from "../support/eventually.ts";
 import { remainsAfter } from "./remains.ts";
 
 const seed = Number(process.env.CAISSON_TEST_SEED ?? Date.now() % 100_000);
-const rounds = process.env.CAISSON_TEST_FULL ? 25 : 3;
+const rounds = isFull() ? 25 : 3;
 
 /** What the daemon has said yes to. */
 interface Acknowledged {
@@ -21,7 +22,7 @@ interface Acknowledged {
 
 for (const account of accounts()) {
   describe(`a daemon killed at random moments, as ${account.name} (seed ${seed})`, {
-    timeout: 280_000,
+    timeout: within(280_000),
   }, () => {
     it("has everything that it acknowledged, adopts what lives, and leaves nothing behind", async () => {
       await storm(account);

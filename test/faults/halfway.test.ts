@@ -7,14 +7,15 @@ import { after, before, describe, it } from "node:test";
 import { connect } from "@caisson/client";
 import { makeProject, type Subject, sameTree, subject } from "../e2e/workspace/project.ts";
 import { accounts, temporaryDirectory } from "../support/daemon.ts";
+import { isFull, within } from "../support/dose.ts";
 import { sleep } from "../support/eventually.ts";
 import { killIfLiving } from "../support/kill.ts";
 import { busyboxLayer, tarOf, writeLayout } from "../support/oci-image.ts";
 
-const rounds = process.env.CAISSON_TEST_FULL ? 20 : 2;
+const rounds = isFull() ? 20 : 2;
 
 for (const account of accounts()) {
-  describe(`work that is cut short, as ${account.name}`, { timeout: 240_000 }, () => {
+  describe(`work that is cut short, as ${account.name}`, { timeout: within(240_000) }, () => {
     let at: Subject;
     before(async () => {
       at = await subject(account);

@@ -5,9 +5,10 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { type Client, connect } from "@caisson/client";
 import { startDaemon, type TestDaemon } from "../support/daemon.ts";
+import { isFull, within } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";
 
-describe("microVMs", { timeout: 200_000 }, () => {
+describe("microVMs", { timeout: within(200_000) }, () => {
   let daemon: TestDaemon;
   let client: Client;
 
@@ -98,7 +99,7 @@ describe("microVMs", { timeout: 200_000 }, () => {
   });
 
   it("are many at once, and each answers", async () => {
-    const count = process.env.CAISSON_TEST_FULL ? 20 : 5;
+    const count = isFull() ? 20 : 5;
     const boxes = await Promise.all(Array.from({ length: count }, () => client.create({ driver: "qemu" })));
     const answers = await Promise.all(boxes.map((box, index) => box.run(["echo", String(index)])));
     assert.deepEqual(

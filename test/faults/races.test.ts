@@ -5,16 +5,17 @@ import { describe, it } from "node:test";
 import { CaissonError, connect } from "@caisson/client";
 import { randomFrom } from "../support/cutting-proxy.ts";
 import { accounts, startDaemon, temporaryDirectory } from "../support/daemon.ts";
+import { isFull, within } from "../support/dose.ts";
 import { sleep } from "../support/eventually.ts";
 import { remainsAfter } from "./remains.ts";
 
 const seed = Number(process.env.CAISSON_TEST_SEED ?? Date.now() % 100_000);
-const rounds = process.env.CAISSON_TEST_FULL ? 60 : 10;
+const rounds = isFull() ? 60 : 10;
 /** What a call may answer that came too late. */
 const tooLate = new Set(["SANDBOX_ENDED", "SANDBOX_NOT_FOUND", "PROCESS_ENDED", "GUEST_LOST", "UNAVAILABLE"]);
 
 for (const account of accounts()) {
-  describe(`racing for a sandbox, as ${account.name} (seed ${seed})`, { timeout: 200_000 }, () => {
+  describe(`racing for a sandbox, as ${account.name} (seed ${seed})`, { timeout: within(200_000) }, () => {
     it("ends once, gives every command one end, and leaves nothing", async () => {
       const random = randomFrom(seed);
       const home = temporaryDirectory(account);

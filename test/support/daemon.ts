@@ -14,7 +14,7 @@ import {
   symlinkSync,
 } from "node:fs";
 import { connect } from "node:net";
-import { homedir, tmpdir } from "node:os";
+import { homedir, tmpdir, userInfo } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { controlGroupsOf, removeControlGroupsOf } from "./control-groups.ts";
 import { killIfLiving } from "./kill.ts";
@@ -34,7 +34,7 @@ export interface Account {
 /** The user who runs the tests. */
 export function self(): Account {
   return {
-    name: process.getuid!() === 0 ? "root" : "user",
+    name: userInfo().username,
     uid: process.getuid!(),
     gid: process.getgid!(),
     home: homedir(),

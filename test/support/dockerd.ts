@@ -5,6 +5,7 @@ import { get, type IncomingMessage } from "node:http";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { killIfLiving } from "./kill.ts";
 
 export interface TestEngine extends AsyncDisposable {
   socket: string;
@@ -91,7 +92,7 @@ export async function startDockerd(options: EngineOptions = {}): Promise<TestEng
       child.kill("SIGTERM");
       await ended();
       // One that was killed leaves its containerd behind.
-      killContainerd(join(dir, "exec/containerd/containerd.pid"));
+      killNamed(join(dir, "exec/containerd/containerd.pid"), "containerd");
       for (const mount of mountsBelow(dir)) spawnSync("umount", ["-l", mount]);
       rmSync(dir, { recursive: true, force: true });
     },
@@ -107,12 +108,12 @@ export async function containersOf(socket: string): Promise<string[]> {
   return found.map(({ Names }) => Names.join(" "));
 }
 
-/** Its number may be somebody else's by now. */
-function killContainerd(file: string): void {
+/** Kills the process whose number is in a file, if it still is the one of this name. */
+function killNamed(file: string, name: string): void {
   const pid = existsSync(file) ? readFileSync(file, "utf8").trim() : "";
   const comm = `/proc/${pid}/comm`;
-  if (pid !== "" && existsSync(comm) && readFileSync(comm, "utf8").startsWith("containerd"))
-    process.kill(Number(pid), "SIGKILL");
+  if (pid !== "" && existsSync(comm) && readFileSync(comm, "utf8").startsWith(name))
+    killIfLiving(Number(pid));
 }
 
 export function mountsBelow(dir: string): string[] {

@@ -4,6 +4,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Account, temporaryDirectory } from "./daemon.ts";
 import { answers, mountsBelow, type TestEngine } from "./dockerd.ts";
+import { killAllOf } from "./kill.ts";
 
 /** Whether this machine has it, with what an ordinary user needs. */
 export function hasPodman(): boolean {
@@ -45,6 +46,8 @@ export async function startPodman(
       const gone = new Promise((resolve) => child.once("exit", resolve));
       child.kill("SIGTERM");
       if (child.exitCode === null && child.signalCode === null) await gone;
+      // Without root, it leaves a process that holds its namespaces for the next one.
+      killAllOf(dir);
       for (const mount of mountsBelow(dir)) spawnSync("umount", ["-l", mount]);
       rmSync(dir, { recursive: true, force: true });
     },

@@ -33,8 +33,8 @@ export interface Daemon {
 /** The exit code when another daemon has the data directory; launchers then wait for that one. */
 const directoryInUse = 75;
 
-/** Until a stop that hangs is cut short. */
-const stopWithinMs = 10_000;
+/** Until a stop that hangs is cut short. What is just being launched is waited for, and on a busy machine that takes a while. */
+const stopWithinMs = 30_000;
 
 export async function runDaemon(): Promise<void> {
   let daemon: Daemon;

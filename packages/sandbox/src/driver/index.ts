@@ -47,7 +47,7 @@ export function allDrivers(options: DriverOptions): Driver[] {
   return [
     new BubblewrapDriver({ keeper, guest }),
     new DockerDriver({ keeper, guest, home, engineSocket }),
-    new RunscDriver({ keeper, guest }),
+    new RunscDriver({ keeper, guest, home }),
     new FirecrackerDriver({ keeper, guest, ...microvm }),
     new QemuDriver({ keeper, guest, ...microvm }),
   ];

@@ -3,6 +3,7 @@ import { mkdirSync, realpathSync } from "node:fs";
 import type { Surroundings } from "@caisson/contract";
 import type { Store } from "@caisson/store";
 import { allDrivers, engineSocket as findEngine } from "../driver/index.ts";
+import { removeTrialDirectories } from "../driver/trial-directory.ts";
 import { Keeper } from "../keeper/index.ts";
 import { findCgroups, outerLimits } from "../limits/index.ts";
 import { openGuest } from "../link/open.ts";
@@ -40,6 +41,7 @@ export async function openSandboxes(options: SandboxesOptions): Promise<Engine> 
   const { guest, build, store, log = () => {} } = options;
   // The keeper follows no link: what it is asked for lies below the real path.
   const home = realpathSync(options.home);
+  removeTrialDirectories(home);
   const keeper = new Keeper({ guest });
   const microvm = {
     store: options.microvm?.store || `${home}/microvm`,

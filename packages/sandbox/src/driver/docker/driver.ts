@@ -38,7 +38,7 @@ export class DockerDriver implements Driver {
     const marks = { home: hash("sha256", home).slice(0, 16), daemon: randomUUID() };
     this.#leftovers = new Leftovers(marks);
     const leave = (container: string) => this.#leftovers.add(container);
-    this.#context = { keeper, guest, ...marks, leave, engineSocket };
+    this.#context = { keeper, guest, directory: home, ...marks, leave, engineSocket };
     this.#tried = new CachedProbe(async () => {
       const tried = await probeGround(this.#context);
       this.#bounder = tried.ground?.bounds ? boundByEngine : undefined;

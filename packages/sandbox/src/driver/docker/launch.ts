@@ -16,7 +16,9 @@ export interface LaunchContext {
   keeper: Keeper;
   /** The guest binary on the host. */
   guest: string;
-  /** The data directory, and this daemon's own mark. */
+  /** The daemon's data directory. */
+  directory: string;
+  /** Marks of containers: of that directory, and of this daemon. */
   home: string;
   daemon: string;
   /** Told of a container that the engine could not remove; it is removed when the engine answers again. */

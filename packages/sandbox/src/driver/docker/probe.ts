@@ -1,11 +1,10 @@
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rm } from "node:fs/promises";
 import { CaissonError } from "@caisson/contract/errors";
 import { type LimitValues, noLimits } from "../../limits/index.ts";
 import { type HostEntry, readHostRoot } from "../bubblewrap/host-root.ts";
 import { UidPool } from "../bubblewrap/uids.ts";
 import type { Tried } from "../cached-probe.ts";
+import { makeTrialDirectory } from "../trial-directory.ts";
 import { Engine } from "./api.ts";
 import { ensureImage } from "./image.ts";
 import { type LaunchContext, startContainer } from "./launch.ts";
@@ -91,7 +90,7 @@ async function canBound(context: LaunchContext, info: EngineInfo): Promise<boole
 
 /** Starts a sandbox; says whether the bounds hold. */
 async function trial(context: LaunchContext, limits: LimitValues | undefined): Promise<boolean> {
-  const dir = await mkdtemp(join(tmpdir(), "caisson-docker-"));
+  const dir = await makeTrialDirectory(context.directory, "docker");
   try {
     const uid = context.ground.givesUids ? await new UidPool().take() : undefined;
     const spec = { sandboxId: `trial-${process.pid}-${Date.now()}`, image: "host", dir, cgroups: [] };

@@ -11,6 +11,8 @@ export interface RunscOptions {
   keeper: Keeper;
   /** The guest binary on the host. */
   guest: string;
+  /** The daemon's directory. */
+  home: string;
 }
 
 /** A kernel of its own by gVisor: no root, no service, a fifth of a second. */
@@ -21,10 +23,11 @@ export class RunscDriver implements Driver {
   readonly surroundings = Surroundings.GVISOR;
   readonly cannotCountProcesses = true;
   readonly #options: RunscOptions;
-  readonly #tried = new CachedProbe(probeGround);
+  readonly #tried: CachedProbe<Ground>;
 
   constructor(options: RunscOptions) {
     this.#options = options;
+    this.#tried = new CachedProbe(() => probeGround(options.home));
   }
 
   async probe(): Promise<Probe> {

@@ -1,11 +1,11 @@
 import { execFile } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type HostEntry, readHostRoot } from "../bubblewrap/host-root.ts";
 import type { Probe } from "../driver.ts";
 import { findProgram } from "../find-program.ts";
+import { makeTrialDirectory } from "../trial-directory.ts";
 import { runscArgv } from "./argv.ts";
 import { writeTrialBundle } from "./bundle.ts";
 import { explainTrial } from "./obstacles.ts";
@@ -25,8 +25,8 @@ const platforms = ["systrap", "ptrace"];
 /** Starting takes a fifth of a second; a platform that hangs must not be waited for. */
 const trialMs = 10_000;
 
-/** Is gVisor usable here? By really running something on each platform. */
-export async function probeGround(): Promise<{ probe: Probe; ground?: Ground }> {
+/** Is gVisor usable here? By really running something on each platform, in the daemon's directory. */
+export async function probeGround(home: string): Promise<{ probe: Probe; ground?: Ground }> {
   if (process.platform !== "linux") return unusable("gVisor needs Linux");
   const runsc = await findProgram("runsc");
   if (runsc === undefined) {
@@ -38,7 +38,7 @@ export async function probeGround(): Promise<{ probe: Probe; ground?: Ground }> 
   let last: Probe = { usable: false };
   for (const platform of platforms) {
     const ground = { runsc, hostRoot, platform, rootless };
-    const words = await trial(ground);
+    const words = await trial(home, ground);
     if (words === undefined) return { probe: { usable: true }, ground };
     last = explainTrial(words);
   }
@@ -50,8 +50,11 @@ function unusable(reason: string, fix?: string): { probe: Probe } {
 }
 
 /** Runs `true`; resolves with runsc's words when that failed. */
-async function trial({ runsc, hostRoot, platform, rootless }: Ground): Promise<string | undefined> {
-  const dir = await mkdtemp(join(tmpdir(), "caisson-runsc-"));
+async function trial(
+  home: string,
+  { runsc, hostRoot, platform, rootless }: Ground,
+): Promise<string | undefined> {
+  const dir = await makeTrialDirectory(home, "runsc");
   try {
     const bundle = await writeTrialBundle(dir, hostRoot);
     // Its control socket is named after it, for the whole machine: another daemon may be trying, too.
