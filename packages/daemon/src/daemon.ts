@@ -34,7 +34,7 @@ export interface Daemon {
 const directoryInUse = 75;
 
 /** Until a stop that hangs is cut short. What is just being launched is waited for, and on a busy machine that takes a while. */
-const stopWithinMs = 30_000;
+const stopWithinMs = 25_000;
 
 export async function runDaemon(): Promise<void> {
   let daemon: Daemon;
