@@ -118,16 +118,12 @@ function suite(account: Account): void {
       writeFileSync(join(project, "a.txt"), "one\n");
       writeFileSync(join(project, "b.txt"), "gone soon\n");
       chownDir(project, account);
-      await ok(
-        [
-          "run",
-          "--",
-          "sh",
-          "-c",
-          "echo two >> a.txt; rm b.txt; echo new > c.txt; mkdir .vscode; echo {} > .vscode/settings.json",
-        ],
-        here,
-      );
+      const quiet = await caisson.run(["run", "--", "cat", "a.txt"], here);
+      assert.deepEqual([quiet.out, quiet.err], ["one\n", ""]);
+      const edit =
+        "echo two >> a.txt; rm b.txt; echo new > c.txt; mkdir .vscode; echo {} > .vscode/settings.json";
+      const edited = await caisson.run(["run", "--", "sh", "-c", edit], here);
+      assert.match(edited.err, /^caisson: 4 files changed, kept aside: `caisson diff`, then .*\n$/);
       assert.equal(readFileSync(join(project, "a.txt"), "utf8"), "one\n");
       const diff = await ok(["diff"], here);
       assert.match(diff, /^\+two$/m);

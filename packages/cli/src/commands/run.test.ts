@@ -11,7 +11,7 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve));
 }
 
-test("a run is exactly one call", async () => {
+test("a run is one call, and one that asks what was changed", async () => {
   const cli = new Cli();
   const { code, io } = await cli.run(["run", "--", "echo", "hello"]);
   assert.equal(code, 0);
@@ -19,7 +19,7 @@ test("a run is exactly one call", async () => {
   assert.equal(io.err, "");
   assert.deepEqual(
     cli.daemon.calls.map(({ method }) => method),
-    ["runStream"],
+    ["runStream", "diffWorkspace"],
   );
   const [request] = cli.requests<Request>("runStream");
   assert.deepEqual(request!.command.argv, ["echo", "hello"]);

@@ -1,12 +1,10 @@
 import type { Call } from "../command/command.ts";
 import { countable } from "./changes.ts";
 
-type Caller = Pick<Call, "client" | "io" | "print">;
+type Caller = Pick<Call, "client" | "print">;
 
 /** Says in one line that something was changed and what can be done with it. */
-export async function hintAtChanges({ client, io, print }: Caller, sandboxId: string): Promise<void> {
-  // Looking for changes takes a call: scripts, which nobody reads along with, do without the hint.
-  if (!io.stderr.isTerminal) return;
+export async function hintAtChanges({ client, print }: Caller, sandboxId: string): Promise<void> {
   // A hint that cannot be given is not worth an error: the command has done its work.
   const changes = await client.sandboxes
     .at(sandboxId)

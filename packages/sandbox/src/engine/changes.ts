@@ -36,19 +36,17 @@ export function engineChanges(context: EngineContext): EngineChanges {
     async *list(sandboxId, options) {
       const record = changedRecord(context, sandboxId);
       await fetchChanges(context, record);
-      if (await hasChanges(dirOf(context, record)))
-        yield* listChanges(await layerOf(context, record), options);
+      if (hasChanges(dirOf(context, record))) yield* listChanges(await layerOf(context, record), options);
     },
     async *export(sandboxId, options) {
       const record = changedRecord(context, sandboxId);
       await fetchChanges(context, record);
-      if (await hasChanges(dirOf(context, record)))
-        yield* exportChanges(await layerOf(context, record), options);
+      if (hasChanges(dirOf(context, record))) yield* exportChanges(await layerOf(context, record), options);
     },
     async rebase(sandboxId, call) {
       const record = await endedRecord(context, sandboxId);
       return inTurn(record, async () => {
-        if (!(await hasChanges(dirOf(context, record)))) return [];
+        if (!hasChanges(dirOf(context, record))) return [];
         const files = await rebaseChanges(await layerOf(context, record));
         const conflicts = files.filter(({ outcome }) => outcome === ApplyOutcome.CONFLICT).length;
         const data = { merged: files.length - conflicts, conflicts };
@@ -66,7 +64,7 @@ export function engineChanges(context: EngineContext): EngineChanges {
         : await askForProtected(context, record, { paths, withheld }, call);
       return inTurn(record, async () => {
         await fetchChanges(context, record);
-        if (!(await hasChanges(dirOf(context, record)))) return { applyId: "", files: [] };
+        if (!hasChanges(dirOf(context, record))) return { applyId: "", files: [] };
         const applied = await applyChanges(await layerOf(context, record), { ...options, unprotected });
         if (options.dryRun) return applied;
         const count = (outcome: ApplyOutcome) =>
@@ -144,7 +142,7 @@ function dirOf(context: EngineContext, record: SandboxRecord): string {
 
 /** Has the sandbox changed anything? A copy has to be compared for that, and so has an index that git wrote anew. */
 export async function changedAnything(context: EngineContext, record: SandboxRecord): Promise<boolean> {
-  if (!(await hasChanges(dirOf(context, record)))) return false;
+  if (!hasChanges(dirOf(context, record))) return false;
   const { mode } = record.workspace;
   if (mode !== WorkspaceMode.COPY && !(await hasOnlyGitIndex(dirOf(context, record)))) return true;
   for await (const _ of listChanges(await layerOf(context, record), { patch: false, paths: [] })) return true;
@@ -173,7 +171,7 @@ async function* withheldAmong(
   paths: readonly string[],
 ): AsyncGenerator<{ path: string; why: string }> {
   await fetchChanges(context, record);
-  if (!(await hasChanges(dirOf(context, record)))) return;
+  if (!hasChanges(dirOf(context, record))) return;
   const options = { paths, patch: false };
   for await (const { path = new Uint8Array(), withheld } of listChanges(
     await layerOf(context, record),

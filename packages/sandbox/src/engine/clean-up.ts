@@ -23,7 +23,7 @@ export async function cleanUp(context: EngineContext, box: Box): Promise<void> {
 export async function removeAllButKept(context: EngineContext, dir: string): Promise<void> {
   const entries = await readdir(dir, { withFileTypes: true }).catch(() => []);
   const kept = new Set(["output"]);
-  if (await hasChanges(dir)) {
+  if (hasChanges(dir)) {
     kept.add(layerName);
     await context.parts.trees.remove(join(dir, layerName, "work"));
   }

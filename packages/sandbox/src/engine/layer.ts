@@ -1,18 +1,20 @@
-import { existsSync } from "node:fs";
-import { opendir, readdir } from "node:fs/promises";
+import { existsSync, opendirSync } from "node:fs";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 
 /** The directory, in a sandbox's own, that holds what it wrote to its project. */
 export const layerName = "layer";
 
 /** Did the sandbox whose directory this is write anything to its project? */
-export async function hasChanges(dir: string): Promise<boolean> {
-  const upper = join(dir, layerName, "upper");
-  if (!existsSync(upper)) return false;
+export function hasChanges(dir: string): boolean {
   try {
-    // One name is enough: a sandbox may have made a million.
-    await using names = await opendir(upper, { bufferSize: 1 });
-    return (await names.read()) !== null;
+    // One name is enough: a sandbox may have made a million. In the daemon's own directory, which is local.
+    const names = opendirSync(join(dir, layerName, "upper"), { bufferSize: 1 });
+    try {
+      return names.readSync() !== null;
+    } finally {
+      names.closeSync();
+    }
   } catch (error) {
     // Whoever worked inside may have taken the permission to read it from its owner; that is a change.
     const { code } = error as NodeJS.ErrnoException;

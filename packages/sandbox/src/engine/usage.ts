@@ -41,7 +41,7 @@ export async function prune(
   let bytes = 0;
   const ended: SandboxRecord[] = [];
   for (const record of endedRecords(context)) {
-    if (!record.place || !(await hasChanges(context.dirOf(record.place)))) ended.push(record);
+    if (!record.place || !hasChanges(context.dirOf(record.place))) ended.push(record);
   }
   for (const record of ended) bytes += await forgetSandbox(context, record, actor);
   bytes += await pruneCaches(context);
