@@ -1,7 +1,14 @@
 import { access, constants } from "node:fs/promises";
 
 /** Where administrators put programs: a sandbox must not be started by what some PATH leads to. */
-const directories = ["/usr/bin", "/usr/local/bin", "/bin", "/usr/sbin", "/run/current-system/sw/bin"];
+const directories = [
+  "/usr/bin",
+  "/usr/local/bin",
+  "/bin",
+  "/usr/sbin",
+  "/sbin",
+  "/run/current-system/sw/bin",
+];
 
 /** @param first a directory to look in before them */
 export async function findProgram(name: string, first?: string): Promise<string | undefined> {

@@ -49,19 +49,13 @@ export abstract class MachineSandbox<S extends Shape> implements Launched {
   }
 }
 
-/** What survives the daemon. Without a uid of its own a machine has the daemon's. */
+/** What survives the daemon. The group of a machine with a uid of its own has the same number. */
 export function recordOf(
   driver: string,
   { pid, startTime }: Kept,
   socket: string,
-  uid: number | undefined,
+  uid: number,
 ): LaunchRecord {
-  return {
-    driver,
-    pid,
-    startTime: Number(startTime),
-    uid: uid ?? process.getuid?.() ?? 0,
-    gid: uid ?? process.getgid?.() ?? 0,
-    socket,
-  };
+  const gid = uid === process.getuid?.() ? (process.getgid?.() ?? uid) : uid;
+  return { driver, pid, startTime: Number(startTime), uid, gid, socket };
 }

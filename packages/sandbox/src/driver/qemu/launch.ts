@@ -34,7 +34,7 @@ export async function launchQemu(
     start: { kind: "saved" },
     ...(uid === undefined ? {} : { uid }),
   });
-  const record = recordOf("qemu", kept, data, uid);
+  const record = recordOf("qemu", kept, data, uid ?? context.ground.uid);
   const parts = { keeper: context.keeper, sandboxId, dir, kept, record, shape: template.shape };
   return new QemuSandbox(parts, uid !== undefined);
 }

@@ -1,9 +1,10 @@
-import { access, constants, readFile } from "node:fs/promises";
 import type { Keeper } from "../../keeper/index.ts";
 import { type HostEntry, readHostRoot } from "../bubblewrap/host-root.ts";
 import { explainNamespaces } from "../bubblewrap/obstacles.ts";
 import type { Probe } from "../driver.ts";
+import { findProgram } from "../find-program.ts";
 import { findKernel, type GuestKernel } from "../microvm/kernel.ts";
+import { readTscKhz } from "./clock.ts";
 import { explainMissing, type Needed } from "./obstacles.ts";
 
 /** What a usable host has. */
@@ -40,23 +41,4 @@ export async function probeGround(keeper: Keeper): Promise<{ probe: Probe; groun
   const [hostRoot, tscKhz] = await Promise.all([readHostRoot(), readTscKhz()]);
   const programs = { bwrap, qemu, mkfs, prlimit };
   return { probe: { usable: true }, ground: { programs, kernel, hostRoot, tscKhz, uid, givesUids } };
-}
-
-async function readTscKhz(): Promise<number> {
-  const text = await readFile("/proc/cpuinfo", "utf8").catch(() => "");
-  const megahertz = Number(/^cpu MHz\s*:\s*([0-9.]+)/m.exec(text)?.[1] ?? 2000);
-  return Math.round(megahertz * 1000);
-}
-
-/** Where administrators put programs: a machine must not be started by what some PATH leads to. */
-async function findProgram(name: string): Promise<string | undefined> {
-  for (const directory of ["/usr/bin", "/usr/sbin", "/usr/local/bin", "/bin", "/sbin"]) {
-    const path = `${directory}/${name}`;
-    const executable = await access(path, constants.X_OK).then(
-      () => true,
-      () => false,
-    );
-    if (executable) return path;
-  }
-  return undefined;
 }
