@@ -22,6 +22,7 @@ export function relayWatched(door: EgressDoor, client: Client, target: Admitted,
   const resume = () => stream.resume();
   return new Promise((resolve, reject) => {
     const leave = () => {
+      watch.close();
       stream.off("data", look);
       stream.off("end", end);
     };
@@ -69,6 +70,9 @@ export function relayWatched(door: EgressDoor, client: Client, target: Admitted,
     stream.on("data", look);
     stream.once("end", end);
     stream.resume();
-    stream.once("close", resolve);
+    stream.once("close", () => {
+      watch.close();
+      resolve();
+    });
   });
 }
