@@ -1,11 +1,12 @@
 // Runs every check and test and ends with one line: N passed, N failed, N skipped.
 // `npm test -- NAME…` runs only the stages of these names, `--full` with the full dose of faults. `CAISSON_TEST_JOBS`: how many
 // test files at once.
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { ordinaryUser } from "../test/support/daemon.ts";
 import { canStartDockerd, containersOf, startDockerd } from "../test/support/dockerd.ts";
+import { removeTree } from "../test/support/remove-tree.ts";
 import { runJobs } from "./test/lanes.ts";
 import { leftoversIn } from "./test/leftovers.ts";
 import { jobsOf, stageNames } from "./test/stages.ts";
@@ -56,10 +57,11 @@ if (engine) {
   left.push(...(await containersOf(engine.socket)).map((name) => `container ${name}`));
   await engine[Symbol.asyncDispose]();
 }
-const shared = /^caisson-(copy|tests-compiled)-/;
-left.push(...(await leftoversIn(scratch, shared)));
+// What other programs keep in a temporary directory is theirs.
+const ours = /^(caisson|firecracker-peer)-(?!copy-|tests-compiled-)/;
+left.push(...(await leftoversIn(scratch, ours)));
 for (const what of left) tally.add([{ outcome: "failed", name: `left behind: ${what}` }]);
-rmSync(scratch, { recursive: true, force: true });
+removeTree(scratch);
 
 console.log("\nslowest:");
 for (const { title, seconds } of times.sort((a, b) => b.seconds - a.seconds).slice(0, 15))

@@ -6,14 +6,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 /** What was told to end may need a moment. */
 const patienceMs = 10_000;
 
-/** Processes, sockets, mounts, files; `kept`: names in the directory that may be there. */
-export async function leftoversIn(scratch: string, kept: RegExp): Promise<string[]> {
+/** Processes, sockets, mounts, files; `ours`: names in the directory that must be gone. */
+export async function leftoversIn(scratch: string, ours: RegExp): Promise<string[]> {
   const look = () => [
     ...processesOf(scratch),
     ...linesOf("/proc/net/unix", scratch).map((line) => `socket ${line.split(" ").at(-1)}`),
     ...linesOf("/proc/self/mountinfo", scratch).map((line) => `mount ${line.split(" ")[4]}`),
     ...readdirSync(scratch)
-      .filter((name) => !kept.test(name))
+      .filter((name) => ours.test(name))
       .map((name) => `file ${scratch}/${name}`),
   ];
   for (const deadline = performance.now() + patienceMs; ; await sleep(100)) {

@@ -18,6 +18,7 @@ import { homedir, tmpdir, userInfo } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { controlGroupsOf, removeControlGroupsOf } from "./control-groups.ts";
 import { killIfLiving } from "./kill.ts";
+import { removeTree } from "./remove-tree.ts";
 
 export const root = join(import.meta.dirname, "../..");
 
@@ -102,7 +103,7 @@ export function temporaryDirectory(account: Account, prefix = "caisson-test-"): 
   chownSync(dir, account.uid, account.gid);
   if (temporary.size === 0)
     process.on("exit", () => {
-      for (const path of temporary) rmSync(path, { recursive: true, force: true });
+      for (const path of temporary) removeTree(path);
     });
   temporary.add(dir);
   return dir;
@@ -218,7 +219,7 @@ export async function startDaemon(
         const left = controlGroupsOf(home);
         if (left.length > 0) throw new Error(`the daemon left ${left.join(", ")} behind`);
       }
-      if (!options.home) rmSync(home, { recursive: true, force: true });
+      if (!options.home) removeTree(home);
     },
   };
   return daemon;

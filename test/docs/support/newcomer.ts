@@ -66,7 +66,7 @@ export class Newcomer implements AsyncDisposable {
       env: { ...this.#env, ...options.env },
       input: options.input ?? "",
       encoding: "utf8",
-      timeout: 120_000,
+      timeout: 280_000,
     });
   }
 

@@ -19,6 +19,7 @@ import {
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
+import { removeTree } from "../../support/remove-tree.ts";
 import { manifest } from "./manifest.ts";
 
 const probes = join(import.meta.dirname, "probes");
@@ -85,7 +86,7 @@ export async function layOut(owner: { uid: number; gid: number }): Promise<Fixtu
     ],
     async [Symbol.asyncDispose]() {
       for (const server of servers) server.close();
-      rmSync(home, { recursive: true, force: true });
+      removeTree(home);
     },
   };
 }
