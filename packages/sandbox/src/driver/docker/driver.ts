@@ -6,10 +6,13 @@ import { type Bounder, engineGroup } from "../../limits/index.ts";
 import { UidPool } from "../bubblewrap/uids.ts";
 import { CachedProbe } from "../cached-probe.ts";
 import type { Driver, Launched, LaunchRecord, LaunchSpec, Probe } from "../driver.ts";
-import { Engine } from "./api.ts";
-import { adoptContainer, startContainer } from "./launch.ts";
 import { Leftovers } from "./leftovers.ts";
-import { type Ground, type ProbeContext, probeGround } from "./probe.ts";
+import type { Ground, ProbeContext } from "./probe.ts";
+
+// Loaded when somebody asks for this driver: a daemon's start does not wait for it.
+const api = () => import("./api.ts");
+const launching = () => import("./launch.ts");
+const probing = () => import("./probe.ts");
 
 export interface DockerOptions {
   keeper: Keeper;
@@ -40,6 +43,7 @@ export class DockerDriver implements Driver {
     const leave = (container: string) => this.#leftovers.add(container);
     this.#context = { keeper, guest, directory: home, ...marks, leave, engineSocket };
     this.#tried = new CachedProbe(async () => {
+      const { probeGround } = await probing();
       const tried = await probeGround(this.#context);
       this.#bounder = tried.ground?.bounds ? boundByEngine : undefined;
       return tried;
@@ -61,6 +65,7 @@ export class DockerDriver implements Driver {
     const uid = ground.givesUids ? await this.#uids.take() : undefined;
     const release = () => uid !== undefined && this.#uids.release(uid);
     try {
+      const { startContainer } = await launching();
       const launched = await startContainer(context, spec, uid);
       launched.ended.then(release);
       void this.#leftovers.remove(ground.engine).catch(() => {});
@@ -76,6 +81,7 @@ export class DockerDriver implements Driver {
   async adopt(_sandboxId: string, record: LaunchRecord): Promise<Launched | undefined> {
     if (record.driver !== this.name || !record.container || !record.engine) return undefined;
     this.#uids.reserve(record.uid);
+    const [{ Engine }, { adoptContainer }] = await Promise.all([api(), launching()]);
     const engine = new Engine(record.engine);
     const launched = await adoptContainer({ ...this.#context, engine }, record);
     if (launched === undefined) this.#uids.release(record.uid);
@@ -86,7 +92,9 @@ export class DockerDriver implements Driver {
   async sweep(living: ReadonlySet<string>): Promise<void> {
     this.#leftovers.addUnknown(living);
     try {
-      await this.#leftovers.remove(new Engine(this.#context.engineSocket()));
+      const socket = this.#context.engineSocket();
+      const { Engine } = await api();
+      await this.#leftovers.remove(new Engine(socket));
     } catch {
       // There is none, or it is somewhere else: they are removed when one answers.
     }

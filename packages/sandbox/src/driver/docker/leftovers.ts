@@ -1,6 +1,4 @@
 import type { Engine } from "./api.ts";
-import { labels } from "./container.ts";
-import { remove } from "./launch.ts";
 
 /** Containers of ours that nobody needs and that the engine, when it was asked, did not remove. */
 export class Leftovers {
@@ -28,11 +26,13 @@ export class Leftovers {
       for (const container of await this.#unknown(engine, this.#living)) this.#containers.add(container);
       this.#living = undefined;
     }
+    const { remove } = await import("./launch.ts");
     for (const container of this.#containers)
       if (await remove(engine, container)) this.#containers.delete(container);
   }
 
   async #unknown(engine: Engine, living: ReadonlySet<string>): Promise<string[]> {
+    const { labels } = await import("./container.ts");
     const filters = JSON.stringify({ label: [`${labels.home}=${this.#marks.home}`] });
     const { body } = await engine.call({
       method: "GET",

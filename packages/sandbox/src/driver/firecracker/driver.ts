@@ -3,9 +3,12 @@ import type { Launched, LaunchRecord, LaunchSpec } from "../driver.ts";
 import { MachineDriver, type MachineOptions } from "../microvm/driver.ts";
 import type { Template, TemplateContext } from "../microvm/template.ts";
 import type { MachineShape } from "./argv.ts";
-import { adoptFirecracker, launchFirecracker } from "./launch.ts";
-import { type Ground, probeGround } from "./probe.ts";
-import { makeTemplate } from "./template.ts";
+import type { Ground } from "./probe.ts";
+
+// Loaded when somebody asks for this driver: a daemon's start does not wait for it.
+const launching = () => import("./launch.ts");
+const probing = () => import("./probe.ts");
+const templates = () => import("./template.ts");
 
 export interface FirecrackerOptions extends MachineOptions {
   /** Where `firecracker` and `jailer` are looked for first. */
@@ -24,8 +27,9 @@ export class FirecrackerDriver extends MachineDriver<Ground, MachineShape> {
     this.#programs = programs;
   }
 
-  protected tryGround(): Promise<Tried<Ground>> {
+  protected async tryGround(): Promise<Tried<Ground>> {
     const programs = this.#programs === undefined ? {} : { programs: this.#programs };
+    const { probeGround } = await probing();
     return probeGround({ ...this.bootContext, ...programs });
   }
 
@@ -34,20 +38,23 @@ export class FirecrackerDriver extends MachineDriver<Ground, MachineShape> {
     return true;
   }
 
-  protected makeTemplate(ground: Ground, context: TemplateContext): Promise<Template<MachineShape>> {
+  protected async makeTemplate(ground: Ground, context: TemplateContext): Promise<Template<MachineShape>> {
+    const { makeTemplate } = await templates();
     return makeTemplate({ ...context, ground });
   }
 
-  protected start(
+  protected async start(
     { programs }: Ground,
     template: Template<MachineShape>,
     spec: LaunchSpec,
     uid = 0,
   ): Promise<Launched> {
+    const { launchFirecracker } = await launching();
     return launchFirecracker({ ...this.machineOptions, programs }, template, spec, uid);
   }
 
-  protected find(sandboxId: string, record: LaunchRecord): Promise<Launched | undefined> {
+  protected async find(sandboxId: string, record: LaunchRecord): Promise<Launched | undefined> {
+    const { adoptFirecracker } = await launching();
     return adoptFirecracker(this.machineOptions.keeper, sandboxId, record);
   }
 }

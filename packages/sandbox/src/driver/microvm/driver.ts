@@ -5,10 +5,8 @@ import type { Keeper } from "../../keeper/index.ts";
 import { UidPool } from "../bubblewrap/uids.ts";
 import { CachedProbe, type Tried } from "../cached-probe.ts";
 import type { Capability, Driver, Launched, LaunchRecord, LaunchSpec, Probe } from "../driver.ts";
-import { templateOfSaved } from "./description.ts";
 import type { Progress } from "./erofs.ts";
 import { HostStamp } from "./host-stamp.ts";
-import { fingerprintTree } from "./root-image.ts";
 import type { Shape, Template, TemplateContext } from "./template.ts";
 
 export interface MachineOptions {
@@ -111,9 +109,12 @@ export abstract class MachineDriver<Ground, S extends Shape> implements Driver {
   async #templateFor(ground: Ground, { image, root, machine }: LaunchSpec): Promise<Template<S>> {
     if (image !== "host" && !root)
       throw new CaissonError("INVALID_INPUT", `the ${this.name} driver has no image "${image}"`);
-    if (machine !== undefined)
+    if (machine !== undefined) {
+      const { templateOfSaved } = await import("./description.ts");
       return templateOfSaved(machine, await this.#remembered("host", ground, this.bootContext));
+    }
     if (!root) return this.#remembered("host", ground, this.bootContext);
+    const { fingerprintTree } = await import("./root-image.ts");
     const fingerprint = await fingerprintTree(root);
     return this.#remembered(fingerprint, ground, { ...this.bootContext, root: { path: root, fingerprint } });
   }

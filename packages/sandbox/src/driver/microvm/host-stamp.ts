@@ -1,6 +1,5 @@
 import { stat } from "node:fs/promises";
 import { readHostRoot } from "../bubblewrap/host-root.ts";
-import { fingerprint } from "./host-image.ts";
 
 /** Looked at again after so long. */
 const everyMs = 5000;
@@ -21,6 +20,7 @@ export class HostStamp {
     if (now - this.#lookedAt < everyMs) return false;
     this.#lookedAt = now;
     const before = this.#known;
+    const { fingerprint } = await import("./host-image.ts");
     this.#known = JSON.stringify([
       await fingerprint(await readHostRoot()),
       ...(await Promise.all(this.#files().map(versionOf))),

@@ -3,10 +3,13 @@ import type { Capability, Launched, LaunchRecord, LaunchSpec } from "../driver.t
 import { MachineDriver, type MachineOptions } from "../microvm/driver.ts";
 import type { Template, TemplateContext } from "../microvm/template.ts";
 import type { MachineShape } from "./argv.ts";
-import { hasHardware, knownHardware } from "./hardware.ts";
-import { adoptQemu, launchQemu } from "./launch.ts";
-import { type Ground, probeGround } from "./probe.ts";
-import { makeTemplate } from "./template.ts";
+import type { Ground } from "./probe.ts";
+
+// Loaded when somebody asks for this driver: a daemon's start does not wait for it.
+const hardware = () => import("./hardware.ts");
+const launching = () => import("./launch.ts");
+const probing = () => import("./probe.ts");
+const templates = () => import("./template.ts");
 
 export type QemuOptions = MachineOptions;
 
@@ -30,11 +33,15 @@ export class QemuDriver extends MachineDriver<Ground, MachineShape> {
 
   async tryHardware(): Promise<void> {
     const { ground } = await this.tried();
-    if (ground) this.#hardware = await hasHardware({ ...lending(this.bootContext, ground), ground });
+    if (!ground) return;
+    const { hasHardware } = await hardware();
+    this.#hardware = await hasHardware({ ...lending(this.bootContext, ground), ground });
   }
 
   protected async tryGround(): Promise<Tried<Ground>> {
     const { keeper, store } = this.machineOptions;
+    const { probeGround } = await probing();
+    const { knownHardware } = await hardware();
     const tried = await probeGround(keeper);
     const { ground } = tried;
     if (ground) this.#hardware = (await knownHardware(store, ground.programs.qemu)) ?? false;
@@ -46,21 +53,24 @@ export class QemuDriver extends MachineDriver<Ground, MachineShape> {
   }
 
   protected async makeTemplate(ground: Ground, context: TemplateContext): Promise<Template<MachineShape>> {
+    const { makeTemplate } = await templates();
     const template = await makeTemplate({ ...lending(context, ground), ground });
     this.#hardware = template.shape.accel === "kvm";
     return template;
   }
 
-  protected start(
+  protected async start(
     ground: Ground,
     template: Template<MachineShape>,
     spec: LaunchSpec,
     uid: number | undefined,
   ): Promise<Launched> {
+    const { launchQemu } = await launching();
     return launchQemu({ ...this.machineOptions, ground }, template, spec, uid);
   }
 
-  protected find(sandboxId: string, record: LaunchRecord): Promise<Launched | undefined> {
+  protected async find(sandboxId: string, record: LaunchRecord): Promise<Launched | undefined> {
+    const { adoptQemu } = await launching();
     return adoptQemu(this.machineOptions.keeper, sandboxId, record);
   }
 }

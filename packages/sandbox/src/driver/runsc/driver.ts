@@ -4,8 +4,11 @@ import { Surroundings } from "@caisson/contract/link";
 import type { Keeper } from "../../keeper/index.ts";
 import { CachedProbe } from "../cached-probe.ts";
 import type { Driver, Launched, LaunchRecord, LaunchSpec, Probe } from "../driver.ts";
-import { adoptRunsc, launchRunsc } from "./launch.ts";
-import { type Ground, probeGround } from "./probe.ts";
+import type { Ground } from "./probe.ts";
+
+// Loaded when somebody asks for this driver: a daemon's start does not wait for it.
+const launching = () => import("./launch.ts");
+const probing = () => import("./probe.ts");
 
 export interface RunscOptions {
   keeper: Keeper;
@@ -27,7 +30,7 @@ export class RunscDriver implements Driver {
 
   constructor(options: RunscOptions) {
     this.#options = options;
-    this.#tried = new CachedProbe(() => probeGround(options.home));
+    this.#tried = new CachedProbe(async () => (await probing()).probeGround(options.home));
   }
 
   async probe(): Promise<Probe> {
@@ -35,7 +38,9 @@ export class RunscDriver implements Driver {
   }
 
   async launch(spec: LaunchSpec): Promise<Launched> {
-    return launchRunsc({ ...this.#options, ground: await this.#usableGround() }, spec);
+    const ground = await this.#usableGround();
+    const { launchRunsc } = await launching();
+    return launchRunsc({ ...this.#options, ground }, spec);
   }
 
   async adopt(sandboxId: string, record: LaunchRecord): Promise<Launched | undefined> {
@@ -43,6 +48,7 @@ export class RunscDriver implements Driver {
     // What it runs on was found by an earlier daemon, on this same machine.
     const { ground } = await this.#tried.get();
     const platform = ground?.platform ?? "ptrace";
+    const { adoptRunsc } = await launching();
     return adoptRunsc(this.#options.keeper, sandboxId, record, { platform, rootless });
   }
 
