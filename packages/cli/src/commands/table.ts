@@ -51,6 +51,7 @@ const groups: readonly { title: string; commands: Readonly<Record<string, Loader
       pause: () => import("./pause.ts"),
       resume: () => import("./resume.ts"),
       snapshot: () => import("./snapshot.ts"),
+      restore: () => import("./restore.ts"),
       fork: () => import("./fork.ts"),
       template: () => import("./template.ts"),
     },

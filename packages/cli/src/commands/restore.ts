@@ -1,0 +1,35 @@
+import { defineCommand } from "../command/command.ts";
+import { labelsFrom } from "../work/spec-options.ts";
+
+export const command = defineCommand({
+  name: "restore",
+  summary: "Make a sandbox from a snapshot and print its id",
+  details:
+    "It is a new one, with the project, profile and limits of that which was kept; that one, if it still lives, goes on.\n" +
+    "For other options than these: `caisson create --snapshot`.",
+  positionals: [{ name: "SNAPSHOT", summary: "An id, or a template's name" }],
+  options: {
+    session: {
+      kind: "text",
+      short: "s",
+      value: "NAME",
+      summary: "Give it a name, under which `run` and `exec` find it",
+    },
+    label: { kind: "text", short: "l", many: true, value: "KEY=VALUE", summary: "Label the sandbox" },
+  },
+  examples: [
+    {
+      line: "caisson restore --session again $(caisson snapshot create session:work)",
+      what: "A second one that goes on from where `work` is",
+    },
+  ],
+  async run({ options, positionals: [snapshot], client, print }) {
+    const spec = { snapshot: snapshot!, labels: labelsFrom(options.label) };
+    const box = options.session
+      ? await client.sessions.open(options.session, spec)
+      : await client.create(spec);
+    if (options.json) await print.json(box.info);
+    else await print.line(box.id);
+    return 0;
+  },
+});
