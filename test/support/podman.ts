@@ -22,8 +22,9 @@ export async function startPodman(
   const base = [
     "--root",
     join(dir, "data"),
+    // Its path may have fifty characters.
     "--runroot",
-    join(dir, "run/containers"),
+    join(dir, "run"),
     "--tmpdir",
     join(dir, "run/libpod"),
   ];
