@@ -88,10 +88,11 @@ describe("an old daemon", { timeout: 180_000 }, () => {
     const box = (await caisson.run(["create", "--no-workspace"])).out.trim();
     const count = "for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.2; done";
     await caisson.run(["exec", "-d", box, "--", "sh", "-c", count]);
-    const { pid } = await caisson.json(["daemon", "status"]);
+    const { started_at } = await caisson.json(["daemon", "status"]);
     appendFileSync(join(account.root, "packages/cli/src/commands/version.ts"), "\n// Edited.\n");
-    assert.equal((await caisson.run(["logs", "-f", box])).out, "1\n2\n3\n4\n5\n6\n7\n8\n");
-    assert.notEqual((await caisson.json(["daemon", "status"])).pid, pid);
+    const followed = await caisson.run(["logs", "-f", box]);
+    assert.equal(followed.out, "1\n2\n3\n4\n5\n6\n7\n8\n", followed.err);
+    assert.notEqual((await caisson.json(["daemon", "status"])).started_at, started_at);
     assert.equal((await caisson.run(["exec", box, "--", "echo", "here"])).out, "here\n");
     await caisson.run(["rm", box]);
   });
@@ -126,7 +127,8 @@ describe("an old daemon", { timeout: 180_000 }, () => {
 
   it("serves on while its new sources are broken, says so, and gives way once they are mended", async () => {
     const { account, caisson, log } = setUp();
-    const { pid } = await caisson.json(["daemon", "start"]);
+    await caisson.run(["daemon", "start"]);
+    const { started_at } = await caisson.json(["daemon", "status"]);
     const edited = join(account.root, "packages/daemon/src/paths.ts");
     const whole = readText(edited);
     writeFileSync(edited, `${whole}\nconst = ;\n`);
@@ -135,7 +137,7 @@ describe("an old daemon", { timeout: 180_000 }, () => {
       () => caisson.run(["daemon", "status"]),
       ({ out, err }) => /no daemon can be made of those: .*Error/.test(`${out}${err}`),
     );
-    assert.equal((await caisson.json(["daemon", "status"])).pid, pid);
+    assert.equal((await caisson.json(["daemon", "status"])).started_at, started_at);
     assert.match(readText(log), /no daemon can be made of them/);
     // One that is younger than a few seconds was just started by the same call, as far as it knows.
     const refused = await eventually(
@@ -146,12 +148,12 @@ describe("an old daemon", { timeout: 180_000 }, () => {
     const foreign = await ofAnotherBuild(account, caisson).run(["version"]);
     assert.match(foreign.err, /of another build than the daemon.*: SyntaxError/);
     assert.equal(foreign.code, 125);
-    assert.equal((await caisson.json(["daemon", "status"])).pid, pid);
+    assert.equal((await caisson.json(["daemon", "status"])).started_at, started_at);
     writeFileSync(edited, `${whole}\n// Edited.\n`);
     // One that is asked while it gives way may not answer any more.
     await eventually(
-      () => caisson.json(["daemon", "status"]).catch(() => ({ pid })),
-      (now) => now.pid !== pid,
+      () => caisson.json(["daemon", "status"]).catch(() => ({ started_at })),
+      (now) => now.started_at !== started_at,
     );
     assert.equal((await caisson.run(["run", "--no-workspace", "--", "echo", "new"])).out, "new\n");
   });

@@ -39,14 +39,20 @@ const stopWithinMs = 25_000;
 export async function runDaemon(): Promise<void> {
   let daemon: Daemon;
   let stopping = false;
-  const stopThen = (end: () => void) => {
+  let afterwards = () => {};
+  const stopThen = (next: () => void) => {
+    // Whoever was told that this process goes waits for that, whatever it was about to become.
+    if (!stopping || next !== becomeAnother) afterwards = next;
     if (stopping) return;
     stopping = true;
     setTimeout(() => process.exit(1), stopWithinMs).unref();
-    daemon.stop().then(end, (error) => {
-      log("error", "the daemon did not stop in order", { error });
-      process.exit(1);
-    });
+    daemon.stop().then(
+      () => afterwards(),
+      (error) => {
+        log("error", "the daemon did not stop in order", { error });
+        process.exit(1);
+      },
+    );
   };
   try {
     daemon = await startDaemon(() => stopThen(becomeAnother));

@@ -60,7 +60,10 @@ export class Renewal {
 
   /** Should the caller start another daemon before anything else? */
   async due(): Promise<boolean> {
-    return this.#enabled && (await this.#sources.changed()) && (await this.#isFit());
+    if (!this.#enabled || !(await this.#sources.changed()) || !(await this.#isFit())) return false;
+    // The caller does it: not both.
+    this.#soon();
+    return true;
   }
 
   /** Something begins that must not be cut; call the result when it is done. */
@@ -88,12 +91,14 @@ export class Renewal {
   #soon(): void {
     if (!this.#enabled) return;
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#tryNow(), quietMs).unref();
+    const timer = setTimeout(() => void this.#tryNow(timer), quietMs).unref();
+    this.#timer = timer;
   }
 
-  async #tryNow(): Promise<void> {
+  async #tryNow(timer: NodeJS.Timeout): Promise<void> {
     if (!(await this.#sources.changed()) || this.#working > 0 || !(await this.#isFit())) return;
-    if (this.#working === 0) this.#renew();
+    // Meanwhile something may have happened that puts it off.
+    if (this.#working === 0 && this.#timer === timer) this.#renew();
   }
 
   /** Once for each state of the sources. */
