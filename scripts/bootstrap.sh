@@ -133,6 +133,7 @@ if [ "${1:-}" = --tests ]; then
   need strings binutils
   need npm npm
   need pip3 python3-pip
+  need pytest-3 python3-pytest
   # A library brings no program.
   if ! /usr/bin/python3 -c 'import grpc' 2>/dev/null; then
     if [ "$(id -u)" != 0 ]; then
