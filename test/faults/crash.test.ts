@@ -6,7 +6,7 @@ import { type Client, connect, type Run } from "@caisson/client";
 import { randomFrom } from "../support/cutting-proxy.ts";
 import { type Account, accounts, startDaemon, temporaryDirectory } from "../support/daemon.ts";
 import { isFull, within } from "../support/dose.ts";
-import { sleep } from "../support/eventually.ts";
+import { eventually, sleep } from "../support/eventually.ts";
 import { remainsAfter } from "./remains.ts";
 
 const seed = Number(process.env.CAISSON_TEST_SEED ?? Date.now() % 100_000);
@@ -53,6 +53,12 @@ async function storm(account: Account): Promise<void> {
       ...[1, 2, 3].map((n) => runs(client, done, `${round}-${n}`, stop.signal)),
     ];
     await sleep(100 + random(900));
+    // A busy machine takes its time until there is something to lose.
+    if (round === rounds - 1)
+      await eventually(
+        () => done.ran.length,
+        (ran) => ran > rounds,
+      );
     await daemon.crash();
     stop.abort();
     await Promise.all(load);
@@ -60,7 +66,6 @@ async function storm(account: Account): Promise<void> {
     await daemon.restart();
     await verify(daemon.socket, done);
   }
-  assert.ok(done.ran.length > rounds, `only ${done.ran.length} commands ran`);
   await verifyCounting(daemon.socket, counted, counting.id);
   assert.deepEqual(await remainsAfter(daemon), []);
   rmSync(home, { recursive: true, force: true });
