@@ -45,7 +45,7 @@ async function connectByTcp(): Promise<Client> {
   });
   const url = (JSON.parse(status) as { listening: string[] }).listening[0];
   if (!url) throw new Error("the daemon does not listen on TCP");
-  const { secret } = await client.keys.create("bench", { scopes: ["read", "write"] });
+  const { secret } = await client.keys.create("bench", { scopes: ["read", "write", "all"] });
   return connect({ url, key: secret });
 }
 

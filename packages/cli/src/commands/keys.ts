@@ -23,6 +23,8 @@ const create = defineCommand({
     else {
       await print.line(key.secret);
       await print.note("this is shown once; clients use it as CAISSON_KEY");
+      if (!key.scopes.some((scope) => scope === "all" || scope === "admin"))
+        await print.note("it sees only what is made with it; with `--scope all` it would see everything");
     }
     return 0;
   },
@@ -67,6 +69,9 @@ export const command = defineCommand({
   summary: "Make, list and revoke keys for the network",
   commands: [create, list, revoke],
   examples: [
-    { line: "caisson keys create ci --scope read --ttl 30d", what: "A key that may only look, for a month" },
+    {
+      line: "caisson keys create ci --scope read --scope all --ttl 30d",
+      what: "A key that may only look, for a month",
+    },
   ],
 });
