@@ -45,10 +45,11 @@ for (const account of accounts()) {
 
     it("serves the next who asks for the same, once", async () => {
       using project = makeProject(account, "echo one > file");
+      const mounts = hostMounts();
       await using first = await create(project);
       const place = await closed(project);
       await using second = await create(project);
-      assert.equal(second.id, place);
+      if (hostMounts() === mounts) assert.equal(second.id, place);
       assert.equal(await says(second, "cat file; echo two > file; cat file"), "one\ntwo\n");
       assert.equal(await says(first, "cat file"), "one\n");
       await closed(project);
@@ -62,6 +63,7 @@ for (const account of accounts()) {
         account,
         "mkdir -p deep/er gone swapped; echo old > deep/er/file; echo old > file; echo old > replaced; echo x > swapped/x; ln -s file link",
       );
+      const mounts = hostMounts();
       await using _first = await create(project);
       const place = await closed(project);
       project.sh(
@@ -70,7 +72,7 @@ for (const account of accounts()) {
          mv swapped kept; mkdir swapped; echo y > swapped/y; ln -sfn fresh link; chmod 640 fresh`,
       );
       await using second = await create(project);
-      assert.equal(second.id, place);
+      if (hostMounts() === mounts) assert.equal(second.id, place);
       const seen = await says(
         second,
         "cat file fresh replaced deep/er/file link; ls; ls swapped kept; stat -c %a fresh",
@@ -101,6 +103,11 @@ for (const account of accounts()) {
       project.sh(`rm -r ${project.dir}.old`);
     });
   });
+}
+
+/** Where something was mounted meanwhile, as other tests do, nothing is given out that was closed before. */
+function hostMounts(): string {
+  return readFileSync("/proc/self/mountinfo", "utf8");
 }
 
 /** What the guest of a place sees mounted, once it waits for its first command; nothing where it is gone. */
