@@ -1,40 +1,20 @@
 // Addresses that are given literally, in whatever disguise.
 import assert from "node:assert/strict";
 import { it } from "node:test";
+import { loopback } from "../../support/network/inward.ts";
 import { eachAccount, proxy } from "./lab.ts";
 
 eachAccount("addresses", (lab) => {
   it("the host's loopback is out of reach in every notation", async () => {
     const port = lab.world.canary.port;
-    const notations = [
-      "127.0.0.1",
-      "2130706433",
-      "0x7f000001",
-      "0177.0.0.1",
-      "127.1",
-      "127.0.0.1.",
-      "[::1]",
-      "[::ffff:127.0.0.1]",
-      "[::ffff:7f00:1]",
-      "[64:ff9b::127.0.0.1]",
-      "[64:ff9b::7f00:1]",
-      "[2002:7f00:1::]",
-      "[::]",
-      "0.0.0.0",
-      "0",
-      "localhost",
-      "x.localhost",
-      "[fe80::1%25lo]",
-      "[::1%25lo]",
-    ];
-    const lines = notations.flatMap((host) => [
+    const lines = loopback.flatMap((host) => [
       `status("CONNECT ${host}:${port} HTTP/1.1\\r\\nHost: ${host}:${port}\\r\\n\\r\\n")`,
       `status("GET http://${host}:${port}/ HTTP/1.1\\r\\nHost: ${host}:${port}\\r\\n\\r\\n")`,
     ]);
     const answers = (await lab.python(lines.join("\n"))).trim().split("\n");
-    assert.equal(answers.length, notations.length * 2);
+    assert.equal(answers.length, loopback.length * 2);
     for (const [index, answer] of answers.entries())
-      assert.match(answer, /^HTTP\/1.1 40[03] /, notations[index >> 1]);
+      assert.match(answer, /^HTTP\/1.1 40[03] /, loopback[index >> 1]);
     assert.equal(lab.world.canary.connections, 0);
   });
 

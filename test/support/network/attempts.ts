@@ -1,41 +1,7 @@
 // What hostile programs try at the door, as one script: in tiers where starting a program takes long, all of it is tried by one. Each attempt
 // prints its name and what came of it.
+import { inward, loopback } from "./inward.ts";
 import type { World } from "./world.ts";
-
-/** Names below `*.below.test`, which is allowed, that lead where nothing may: made known by `setTraps`. */
-const inward = [
-  "127.0.0.1",
-  "10.0.0.1",
-  "192.168.0.1",
-  "169.254.169.254",
-  "100.100.100.200",
-  "168.63.129.16",
-  "::1",
-  "::ffff:7f00:1",
-  "64:ff9b::7f00:1",
-  "fd00:ec2::254",
-  "0.0.0.0",
-];
-
-/** Every notation of the host's own loopback. */
-const loopback = [
-  "127.0.0.1",
-  "2130706433",
-  "0x7f000001",
-  "0177.0.0.1",
-  "127.1",
-  "127.0.0.1.",
-  "[::1]",
-  "[::ffff:127.0.0.1]",
-  "[64:ff9b::7f00:1]",
-  "[2002:7f00:1::]",
-  "[::]",
-  "0.0.0.0",
-  "0",
-  "localhost",
-  "x.localhost",
-  "[::1%25lo]",
-];
 
 const special = [
   "169.254.169.254",

@@ -104,6 +104,24 @@ test("colours only on a terminal that wants them", async () => {
   );
 });
 
+test("restore makes a sandbox from a snapshot, under a name if one is given", async () => {
+  const cli = new Cli();
+  const made = await cli.run(["restore", "sn_1", "--label", "a=b"]);
+  assert.match(made.io.out, /^sb_\w+\n$/);
+  const [created] = cli.requests<{ spec: { snapshot: string; labels: unknown } }>("createSandbox");
+  assert.deepEqual([created!.spec.snapshot, created!.spec.labels], ["sn_1", { a: "b" }]);
+  await cli.run(["restore", "--session", "again", "sn_1"]);
+  const [opened] = cli.requests<{ name: string; spec: { snapshot: string } }>("openSession");
+  assert.deepEqual([opened!.name, opened!.spec.snapshot], ["again", "sn_1"]);
+});
+
+test("a new key's reach is said where it is not everything", async () => {
+  const cli = new Cli();
+  assert.match((await cli.run(["keys", "create", "one"])).io.err, /only what is made with it/);
+  const wide = await cli.run(["keys", "create", "two", "--scope", "read", "--scope", "all"]);
+  assert.doesNotMatch(wide.io.err, /only what is made with it/);
+});
+
 test("--json prints JSON, whatever the command", async () => {
   const cli = new Cli();
   await cli.run(["create", "-s", "work", "--label", "a=b"]);

@@ -114,6 +114,33 @@ test("a renewal waits for what cannot be repeated", async (t) => {
   renewal.close();
 });
 
+test("a caller who is to replace the daemon and the daemon itself do not both do it", async (t) => {
+  using setup = setUp();
+  using opened = await open(setup);
+  const { sources } = opened;
+  let renewed = 0;
+  const rehearsed = Promise.withResolvers<undefined>();
+  const rehearse = () => rehearsed.promise;
+  const renewal = new Renewal({ sources, enabled: true, renew: () => void renewed++, rehearse });
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  const heard = told(sources);
+  setup.write("b/src/two.ts", "22");
+  await heard;
+  sources.onTouched();
+  // By itself it has begun to try the new sources when a caller comes who waits for the same.
+  t.mock.timers.tick(10_000);
+  const due = renewal.due();
+  rehearsed.resolve(undefined);
+  assert.equal(await due, true);
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(renewed, 0);
+  // One who was told and did nothing is not waited for.
+  t.mock.timers.tick(10_000);
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(renewed, 1);
+  renewal.close();
+});
+
 test("where it is switched off, an old daemon only says so", async () => {
   using setup = setUp();
   using opened = await open(setup, Date.now() - 60_000);

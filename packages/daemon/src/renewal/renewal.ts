@@ -60,8 +60,10 @@ export class Renewal {
 
   /** Should the caller start another daemon before anything else? */
   async due(): Promise<boolean> {
-    if (!this.#enabled || !(await this.#sources.changed()) || !(await this.#isFit())) return false;
-    // The caller does it: not both.
+    if (!this.#enabled || !(await this.#sources.changed())) return false;
+    // The caller does it: what was begun by ourselves is put off, now and until the caller had time to.
+    this.#soon();
+    if (!(await this.#isFit())) return false;
     this.#soon();
     return true;
   }

@@ -2,10 +2,10 @@ import { Tier } from "@caisson/contract";
 import type { Driver, Launched, LaunchSpec } from "../../driver/driver.ts";
 import { FakeGuest } from "../../link/testing/fake-guest.ts";
 
-/** A driver for tests: each sandbox is a fake guest in this process. */
 /** Greater than any number that the kernel gives: whoever watches or kills it must find nothing. */
 const noProcess = 2 ** 22 + 1;
 
+/** A driver for tests: each sandbox is a fake guest in this process. */
 export class FakeDriver implements Driver {
   readonly name = "fake";
   readonly tier = Tier.CONTAINER;
@@ -13,6 +13,8 @@ export class FakeDriver implements Driver {
   readonly specs: LaunchSpec[] = [];
   readonly alive = new Map<string, { guest: FakeGuest; die: (reason: string) => Promise<void> }>();
   failing = false;
+  /** Sandboxes are in their groups when it settles. */
+  bounded: Promise<void> | undefined;
   /** Launches wait for it. */
   hold: Promise<void> | undefined;
   /** Launches under way, and the most there ever were. */
@@ -47,6 +49,7 @@ export class FakeDriver implements Driver {
       this.alive.set(spec.sandboxId, { guest, die });
       return {
         record: { driver: "fake", pid: noProcess, startTime: 1, uid: 0, gid: 0, socket: guest.path },
+        bounded: this.bounded,
         connect: guest.connect,
         kill: () => die("killed"),
         ended,

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { createServer } from "node:https";
-import { type AddressInfo, connect, type Socket } from "node:net";
 import { Authority } from "../authority.ts";
+import { listening } from "./listening.ts";
 
 /** What a host was told. */
 export interface Heard {
@@ -31,18 +31,11 @@ export async function startHost(name: string) {
       response.end(JSON.stringify({ headers: message.headers, body }));
     },
   );
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
   return {
-    port,
+    ...(await listening(server)),
     heard,
     server,
     certificate: record.certificate,
-    dial: () =>
-      new Promise<Socket>((resolve, reject) => {
-        const socket = connect(port, "127.0.0.1", () => resolve(socket));
-        socket.once("error", reject);
-      }),
     [Symbol.dispose]() {
       server.closeAllConnections();
       server.close();

@@ -1,6 +1,6 @@
 import { createSecureServer, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
-import { type AddressInfo, connect, type Socket } from "node:net";
 import { Authority } from "../authority.ts";
+import { listening } from "./listening.ts";
 
 /** A real TLS server that speaks HTTP/2 alone and answers each stream with what it gets as it comes, as gRPC's servers do. */
 export async function startHttp2Host(name: string) {
@@ -38,17 +38,10 @@ export async function startHttp2Host(name: string) {
     });
     stream.on("end", () => stream.end());
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
   return {
-    port,
+    ...(await listening(server)),
     heard,
     certificate: record.certificate,
-    dial: () =>
-      new Promise<Socket>((resolve, reject) => {
-        const socket = connect(port, "127.0.0.1", () => resolve(socket));
-        socket.once("error", reject);
-      }),
     [Symbol.dispose]() {
       for (const session of sessions) session.destroy();
       server.close();
