@@ -113,6 +113,9 @@ test("restore makes a sandbox from a snapshot, under a name if one is given", as
   await cli.run(["restore", "--session", "again", "sn_1"]);
   const [opened] = cli.requests<{ name: string; spec: { snapshot: string } }>("openSession");
   assert.deepEqual([opened!.name, opened!.spec.snapshot], ["again", "sn_1"]);
+  const twice = await cli.run(["restore", "--session", "Again", "sn_1"]);
+  assert.equal(twice.code, 1);
+  assert.match(twice.io.err, /the session Again lives already: nothing was restored/);
 });
 
 test("a new key's reach is said where it is not everything", async () => {

@@ -1,3 +1,4 @@
+import { CaissonError, type Client } from "@caisson/client";
 import { defineCommand } from "../command/command.ts";
 import { labelsFrom } from "../work/spec-options.ts";
 
@@ -24,6 +25,7 @@ export const command = defineCommand({
     },
   ],
   async run({ options, positionals: [snapshot], client, print }) {
+    if (options.session) await refuseLiving(client, options.session);
     const spec = { snapshot: snapshot!, labels: labelsFrom(options.label) };
     const box = options.session
       ? await client.sessions.open(options.session, spec)
@@ -33,3 +35,10 @@ export const command = defineCommand({
     return 0;
   },
 });
+
+/** Opening one that lives would give it back as it is. */
+async function refuseLiving(client: Client, name: string): Promise<void> {
+  const living = await client.sessions.list();
+  if (!living.some((session) => session.name.toLowerCase() === name.toLowerCase())) return;
+  throw new CaissonError("SESSION_CONFLICT", `the session ${name} lives already: nothing was restored`);
+}
