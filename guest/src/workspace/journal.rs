@@ -164,8 +164,9 @@ pub struct Known {
     inodes: HashSet<u64>,
     /// What of the layer the project was given last, and that was not taken back since.
     delivered: HashMap<Vec<u8>, Identity>,
-    /// What was deleted inside, applied and taken back: an overlay whose project lacked it meanwhile may not know.
-    pub removed: BTreeSet<Vec<u8>>,
+    /// What the layer lacks, unless it is met there: what the project was given of it, and what was deleted inside,
+    /// applied and taken back. An overlay that never saw the project's directory around it marks no deletion.
+    missing: HashSet<Vec<u8>>,
 }
 
 impl Known {
@@ -178,13 +179,19 @@ impl Known {
             }
             for step in read(&file)?.steps {
                 known.ours.extend(step.after.into_iter().chain(step.kept_as));
-                known.delivered.insert(step.path, step.source.unwrap_or(Identity::GONE));
+                let source = step.source.unwrap_or(Identity::GONE);
+                if source == Identity::GONE {
+                    known.missing.remove(&step.path);
+                } else {
+                    known.missing.insert(step.path.clone());
+                }
+                known.delivered.insert(step.path, source);
             }
         }
         if restored_file(place).exists() {
             for step in read(&restored_file(place))?.steps {
                 if step.source == Some(Identity::GONE) {
-                    known.removed.insert(step.path);
+                    known.missing.insert(step.path);
                 }
                 known.ours.extend(step.after);
             }
@@ -201,6 +208,16 @@ impl Known {
     /// Did we make this directory of the project? Its ctime tells of its entries too.
     pub fn is_our_directory(&self, stat: &Stat) -> bool {
         self.inodes.contains(&stat.st_ino)
+    }
+
+    /// The layer has something to tell of this path.
+    pub fn met(&mut self, path: &[u8]) {
+        self.missing.remove(path);
+    }
+
+    /// What was never met, a directory before what is in it.
+    pub fn take_missing(&mut self) -> BTreeSet<Vec<u8>> {
+        std::mem::take(&mut self.missing).into_iter().collect()
     }
 
     /// Did the project get exactly this already, whatever has become of it since?

@@ -66,7 +66,7 @@ pub fn changes(place: &Place, since: Since) -> Result<Vec<LayerChange>, JobError
     let seen = Seen { hidden: copied.is_some(), in_place: true };
     let mut scan = Scan { known: Known::read(place)?, copied, since, found: Vec::new() };
     scan.directory(place.upper.as_fd(), Some(place.lower.as_fd()), b"", seen)?;
-    scan.removed_before(place)?;
+    scan.deleted_unmarked(place)?;
     scan.found.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(scan.found)
 }
@@ -125,6 +125,7 @@ impl Scan {
         seen: Seen,
     ) -> Result<(), JobError> {
         let Some(new) = beneath::stat(upper, name)? else { return Ok(()) };
+        self.known.met(&path);
         let old = match lower {
             Some(lower) => beneath::stat(lower, name)?,
             None => None,
@@ -210,20 +211,19 @@ impl Scan {
         seen.in_place && self.copied.as_ref().is_some_and(|copied| layer::ctime_ns(new) < copied.at_ns)
     }
 
-    /// What was taken back after it had been deleted, and that nothing in the layer tells of.
-    fn removed_before(&mut self, place: &Place) -> Result<(), JobError> {
-        let removed = std::mem::take(&mut self.known.removed);
-        if removed.is_empty() {
-            return Ok(());
-        }
-        let found: HashSet<Vec<u8>> = self.found.iter().map(|change| change.path.clone()).collect();
-        for path in removed.into_iter().filter(|path| !found.contains(path)) {
-            let Some((parent, name)) = beneath::split(&path) else { continue };
-            if let (None, Some(lower)) = (layer::stat_path(&place.upper, &path)?, open_if_there(&place.lower, parent)?)
-            {
-                let name = name.to_owned();
-                self.deleted(lower.as_fd(), &name, path)?;
+    /// What the sandbox deleted without a mark in the layer.
+    fn deleted_unmarked(&mut self, place: &Place) -> Result<(), JobError> {
+        let missing = self.known.take_missing();
+        let mut told: HashSet<Vec<u8>> = self.found.iter().map(|change| change.path.clone()).collect();
+        for path in missing {
+            if told.contains(&path) {
+                continue;
             }
+            let Some((parent, name)) = beneath::split(&path) else { continue };
+            let Some(lower) = open_if_there(&place.lower, parent)? else { continue };
+            let (name, before) = (name.to_owned(), self.found.len());
+            self.deleted(lower.as_fd(), &name, path)?;
+            told.extend(self.found[before..].iter().map(|change| change.path.clone()));
         }
         Ok(())
     }

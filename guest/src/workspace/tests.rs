@@ -282,6 +282,22 @@ fn what_was_applied_is_not_a_change_again_whatever_the_host_does_with_it() {
 }
 
 #[test]
+fn what_was_applied_and_then_deleted_in_a_new_directory_needs_no_mark_of_the_overlay() {
+    let case = Case::new("unmarked");
+    write(case.upper("d/e/file"), "new\n");
+    write(case.upper("d/other"), "new\n");
+    case.apply_all("1");
+    write(case.project("d/host"), "the owner's\n");
+    std::fs::remove_dir_all(case.upper("d/e")).unwrap();
+    let expected = [("d/e", Kind::Deleted), ("d/e/file", Kind::Deleted)];
+    assert_eq!(kinds(&case.scan()), expected.map(|(path, kind)| (path.to_string(), kind)));
+    case.apply_all("2");
+    assert!(!case.project("d/e").exists());
+    assert_eq!([text(case.project("d/host")), text(case.project("d/other"))], ["the owner's\n", "new\n"]);
+    assert!(case.scan().is_empty(), "{:?}", kinds(&case.scan()));
+}
+
+#[test]
 fn applies_are_taken_back_one_after_the_other_and_can_be_repeated() {
     let case = Case::new("chain");
     write(case.project("file"), "zero\n");

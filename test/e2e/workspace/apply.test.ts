@@ -196,6 +196,30 @@ for (const account of accounts()) {
       await box.delete();
     });
 
+    it("deletes what it brought when the sandbox deletes it, however new the directories around it are", async () => {
+      using project = makeProject(account, "echo one > file");
+      const box = await worked(project, "mkdir -p d/e/f; touch d/a d/b d/e/a d/e/f/a");
+      await box.workspace.apply();
+      project.sh("echo mine > d/host");
+      for (const script of [
+        "rm d/a",
+        "rm -rf d/e/f; mkdir d/e/f; touch d/e/f/b",
+        "mv d/e d/g",
+        "rm -r d/g",
+      ]) {
+        await box.run(["sh", "-c", script], { cwd: project.dir });
+        const { stdout } = await box.run(["find", ".", "-mindepth", "1"], { cwd: project.dir });
+        await box.workspace.apply();
+        const inside = stdout.text.trim().split("\n");
+        assert.deepEqual(
+          project.sh("find . -mindepth 1").trim().split("\n").sort(),
+          [...inside, "./d/host"].sort(),
+          script,
+        );
+      }
+      await box.delete();
+    });
+
     it("does not bring a change again that the host has worked on since it was applied", async () => {
       using project = makeProject(account, "echo one > file; echo gone > gone");
       const box = await worked(project, "echo two > file; rm gone; echo new > new");
