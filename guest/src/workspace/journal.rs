@@ -224,4 +224,9 @@ impl Known {
     pub fn is_delivered(&self, path: &[u8], source: Identity) -> bool {
         self.delivered.get(path) == Some(&source)
     }
+
+    /// Did the project get anything for this path, be it a deletion?
+    pub fn was_delivered(&self, path: &[u8]) -> bool {
+        self.delivered.contains_key(path)
+    }
 }

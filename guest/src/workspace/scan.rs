@@ -137,7 +137,7 @@ impl Scan {
             };
         }
         match (lower, &old) {
-            _ if self.known.is_delivered(&path, Identity::of_source(&new)) || self.is_untouched(&new, seen) => {}
+            _ if self.known.is_delivered(&path, Identity::of_source(&new)) || self.is_untouched(&path, &new, seen) => {}
             (Some(lower), Some(old)) => self.both(upper, lower, name, &path, (old, &new))?,
             _ => self.push(change(path.clone(), Kind::Added, None, Some(layer::state(upper, name, &new)?), false)),
         }
@@ -206,9 +206,12 @@ impl Scan {
         self.directory(inner.as_fd(), project.as_ref().map(AsFd::as_fd), path, Seen { hidden, in_place })
     }
 
-    /// Is it what the copy had there? Where it differs from the project now, the host has changed that.
-    fn is_untouched(&self, new: &Stat, seen: Seen) -> bool {
-        seen.in_place && self.copied.as_ref().is_some_and(|copied| layer::ctime_ns(new) < copied.at_ns)
+    /// Is it what the copy had there? Where it differs from the project now, the host has changed that, or an apply
+    /// before the sandbox put it back.
+    fn is_untouched(&self, path: &[u8], new: &Stat, seen: Seen) -> bool {
+        seen.in_place
+            && self.copied.as_ref().is_some_and(|copied| layer::ctime_ns(new) < copied.at_ns)
+            && !self.known.was_delivered(path)
     }
 
     /// What the sandbox deleted without a mark in the layer.

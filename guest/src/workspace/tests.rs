@@ -395,6 +395,21 @@ fn in_a_copy_what_was_moved_whole_is_the_sandbox_s_and_what_nobody_touched_is_th
 }
 
 #[test]
+fn in_a_copy_what_was_moved_away_applied_and_moved_back_comes_back() {
+    let mut case = Case::new("back");
+    case.is_copy = true;
+    write(case.project("d/f"), "1");
+    case.job(Job::Copy(CopyJob {})).unwrap();
+    fs::rename(case.upper("d"), case.upper("away")).unwrap();
+    case.apply_all("1");
+    assert!(!case.project("d").exists());
+    fs::rename(case.upper("away"), case.upper("d")).unwrap();
+    case.apply_all("2");
+    assert_eq!(text(case.project("d/f")), "1");
+    assert!(!case.project("away").exists());
+}
+
+#[test]
 fn a_copy_of_a_sparse_file_stays_sparse() {
     let case = Case::new("sparse");
     let file = fs::File::create(case.upper("sparse")).unwrap();
