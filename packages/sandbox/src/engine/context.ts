@@ -5,7 +5,7 @@ import { type NewEvent, type StateChange, type Store, type StoredEvent, soonMs }
 import { Approvals } from "../approvals/index.ts";
 import type { NameResolver } from "../egress/resolver.ts";
 import { ImageStore } from "../images/index.ts";
-import { DiskWatcher, type FoundCgroups, MemoryWatcher } from "../limits/index.ts";
+import { DiskWatcher, type FoundCgroups, freeOn, MemoryWatcher } from "../limits/index.ts";
 import { Forwards } from "../ports/index.ts";
 import { Profiles } from "../profiles/index.ts";
 import type { Secrets } from "../secrets/index.ts";
@@ -34,7 +34,7 @@ export class EngineContext {
   readonly toolchains: Toolchains;
   readonly images: ImageStore;
   readonly watcher = new MemoryWatcher();
-  readonly diskWatcher = new DiskWatcher();
+  readonly diskWatcher = new DiskWatcher(() => freeOn(this.home));
   readonly admission: Admission;
   readonly reports: EnforcementReports;
   readonly idempotency: Idempotency;

@@ -27,7 +27,6 @@ export function watchDisk(context: EngineContext, box: Box): (() => void) | unde
   for (const { before } of places) before.catch(() => {});
   let isTold = false;
   return context.diskWatcher.watch({
-    directory: upper,
     bound: { bytes: limits.diskBytes, files: Math.ceil(limits.diskBytes / bytesPerFile) },
     isBusy: () => box.running().length > 0,
     async measure() {

@@ -14,7 +14,6 @@ function setUp() {
     () => now,
   );
   const unwatch = watcher.watch({
-    directory: "/",
     bound: { bytes: 100, files: 10 },
     isBusy: () => false,
     async measure() {

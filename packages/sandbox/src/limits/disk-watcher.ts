@@ -14,8 +14,6 @@ export interface DiskUse {
 }
 
 export interface WatchedDisk {
-  /** On the file system that it fills. */
-  readonly directory: string;
   /** The most that it may have. */
   readonly bound: DiskUse;
   /** May something be writing? */
@@ -47,17 +45,18 @@ const nothing: DiskUse = { bytes: 0, files: 0 };
  */
 export class DiskWatcher {
   readonly #watched = new Map<WatchedDisk, State>();
-  readonly #freeOf: (directory: string) => DiskUse;
+  readonly #free: () => DiskUse;
   readonly #now: () => number;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(freeOf: (directory: string) => DiskUse = freeOn, now: () => number = () => performance.now()) {
-    this.#freeOf = freeOf;
+  /** `free` is what the file system that all of them fill has left. */
+  constructor(free: () => DiskUse, now: () => number = () => performance.now()) {
+    this.#free = free;
     this.#now = now;
   }
 
   watch(disk: WatchedDisk): () => void {
-    const last = { used: nothing, free: this.#freeOf(disk.directory), at: this.#now(), tookMs: 0 };
+    const last = { used: nothing, free: this.#free(), at: this.#now(), tookMs: 0 };
     this.#watched.set(disk, { last, told: nothing, measuring: false });
     this.#timer ??= setInterval(() => this.look(), everyMs).unref();
     return () => {
@@ -72,13 +71,9 @@ export class DiskWatcher {
   }
 
   look(): void {
-    const free = new Map<string, DiskUse>();
+    const [free, now] = [this.#free(), this.#now()];
     for (const [disk, state] of this.#watched) {
-      if (state.measuring) continue;
-      const { directory } = disk;
-      const now = free.get(directory) ?? this.#freeOf(directory);
-      free.set(directory, now);
-      if (isDue(disk, state.last, now, this.#now())) void this.#measure(disk, state, now);
+      if (!state.measuring && isDue(disk, state.last, free, now)) void this.#measure(disk, state, free);
     }
   }
 
@@ -111,7 +106,7 @@ function isDue({ bound, isBusy }: WatchedDisk, last: Measured, free: DiskUse, no
   return mayBeOver || (age >= measuredEveryMs && isBusy());
 }
 
-function freeOn(directory: string): DiskUse {
+export function freeOn(directory: string): DiskUse {
   try {
     const { bsize, bfree, ffree } = statfsSync(directory);
     return { bytes: bsize * bfree, files: ffree };

@@ -1,6 +1,6 @@
 export type { Cgroup, Cgroups } from "./cgroup/cgroup.ts";
 export { type FoundCgroups, findCgroups } from "./cgroup/find.ts";
-export { type DiskUse, DiskWatcher } from "./disk-watcher.ts";
+export { type DiskUse, DiskWatcher, freeOn } from "./disk-watcher.ts";
 export { type Bounder, engineGroup, isGroup, outerLimits, planLimits, withoutCounting } from "./plan.ts";
 export {
   type LimitValues,
