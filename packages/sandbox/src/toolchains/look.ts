@@ -10,7 +10,7 @@ const maxEntries = 4096;
  * was made from is as it was. Nothing here throws: what cannot be seen is not there.
  */
 export class Look {
-  readonly #seen = new Map<string, string>();
+  readonly #seen = new Map<string, Stats | undefined>();
   readonly #listings = new Map<string, ReadonlySet<string>>();
 
   isDirectory(path: string): boolean {
@@ -67,7 +67,7 @@ export class Look {
 
   /** Is everything that was looked at as it was? */
   stillHolds(): boolean {
-    for (const [path, was] of this.#seen) if (signature(status(path)) !== was) return false;
+    for (const [path, was] of this.#seen) if (!isSame(status(path), was)) return false;
     return true;
   }
 
@@ -81,7 +81,7 @@ export class Look {
 
   #status(path: string): Stats | undefined {
     const found = status(path);
-    this.#seen.set(path, signature(found));
+    this.#seen.set(path, found);
     return found;
   }
 }
@@ -110,7 +110,10 @@ function status(path: string): Stats | undefined {
   }
 }
 
-/** The time of change is in it too: a file that was replaced by an older one has another. */
-function signature(found: Stats | undefined): string {
-  return found ? `${found.dev}:${found.ino}:${found.mtimeMs}:${found.ctimeMs}` : "";
+/** The time of change counts too: a file that was replaced by an older one has another. */
+function isSame(now: Stats | undefined, was: Stats | undefined): boolean {
+  if (!now || !was) return now === was;
+  return (
+    now.ino === was.ino && now.ctimeMs === was.ctimeMs && now.mtimeMs === was.mtimeMs && now.dev === was.dev
+  );
 }
