@@ -55,7 +55,14 @@ describe("answers", { timeout: 60_000 }, () => {
     const { process_id, exit } = await call("POST", `${at}:exec`, {
       command: { argv: ["sh", "-c", script] },
     });
-    assert.deepEqual([exit.code, exit.disk_exceeded], [0, false]);
+    assert.deepEqual([exit.code, exit.disk_exceeded, exit.project_touched], [0, false, false]);
+    for (const [program, touches] of [
+      ["true", false],
+      ["touch", true],
+    ] as const) {
+      const run = await call("POST", "/v1/run", { spec, command: { argv: [program, "other"] } });
+      assert.equal(run.exit.project_touched, touches, program);
+    }
     const { process } = await call("GET", `${at}/processes/${process_id}`);
     assert.ok(isTime(process.started_at) && isTime(process.ended_at));
     assert.equal(process.has_terminal, false);

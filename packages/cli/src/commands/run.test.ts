@@ -11,15 +11,16 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve));
 }
 
-test("a run is one call, and one that asks what was changed", async () => {
+test("a run is one call, and one that asks what was changed where something may have been", async () => {
   const cli = new Cli();
   const { code, io } = await cli.run(["run", "--", "echo", "hello"]);
   assert.equal(code, 0);
   assert.equal(io.out, "hello\n");
   assert.equal(io.err, "");
+  await cli.run(["run", "--", "touch", "file"]);
   assert.deepEqual(
     cli.daemon.calls.map(({ method }) => method),
-    ["runStream", "diffWorkspace"],
+    ["runStream", "runStream", "diffWorkspace"],
   );
   const [request] = cli.requests<Request>("runStream");
   assert.deepEqual(request!.command.argv, ["echo", "hello"]);

@@ -41,6 +41,7 @@ export const command = defineCommand({
     const exec = await execOptions(values, argv, io);
     if (chosen.note) await print.note(chosen.note);
     if (values.detach) return detached(call, chosen, exec);
+    const attaches = chosen.spec.workspace !== undefined && !values.session;
     const wiring = { stdin: exec.openStdin ?? false, terminal: values.tty, owned: true };
     const wire = new Wire(io, wiring);
     const asking = new Asking(io, client, wiring);
@@ -64,7 +65,8 @@ export const command = defineCommand({
       const exit = await wire.relay(run);
       if (values.keep && !values.session) await print.note(`kept ${run.sandboxId}`);
       if (values.write) await applyChanges(call, run.sandboxId);
-      else if (chosen.spec.workspace && !values.session) await hintAtChanges(call, run.sandboxId);
+      else if (exit.projectTouched || (attaches && (exit.lost || values.keep)))
+        await hintAtChanges(call, run.sandboxId);
       return await reportExit(io, exit);
     } finally {
       asking.stop();

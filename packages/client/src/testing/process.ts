@@ -19,6 +19,7 @@ export class FakeProcess {
   readonly signals: string[] = [];
   readonly killed: Promise<void>;
   ignoresSignals = false;
+  touchesProject = false;
   onResize: (() => void) | undefined;
   size: { columns: number; rows: number };
   /** Output whose number is at most this is gone. */
@@ -127,7 +128,12 @@ export class FakeProcess {
   #exit(code: number): void {
     const number = signalNumbers[this.#signal];
     this.message.endedAt = timestampNow();
-    const exit = { code: number ? 128 + number : code, signal: this.#signal, durationMs: 1 };
+    const exit = {
+      code: number ? 128 + number : code,
+      signal: this.#signal,
+      durationMs: 1,
+      projectTouched: this.touchesProject,
+    };
     const message = event(this.message.seq, { case: "exit", value: exit });
     this.message.exit = message.event.value as never;
     this.#events.push(message);

@@ -14,6 +14,10 @@ export const programs: Record<string, Program> = {
     process.write("stdout", encoder.encode(`${args.join(" ")}\n`));
     return 0;
   },
+  touch: async (process) => {
+    process.touchesProject = true;
+    return 0;
+  },
   /** Writes its arguments to stderr. */
   complain: async (process, args) => {
     process.write("stderr", encoder.encode(`${args.join(" ")}\n`));

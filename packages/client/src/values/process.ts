@@ -43,6 +43,8 @@ export interface Exit {
   timedOut: boolean;
   oomKilled: boolean;
   diskExceeded: boolean;
+  /** Of a run that has its sandbox to itself: it may have changed the project, and `workspace.diff` tells what. */
+  projectTouched: boolean;
   truncated: boolean;
   durationMs: number;
   usage: Usage;
@@ -96,6 +98,7 @@ export function exitFrom(message: ExitMessage): Exit {
     timedOut: message.timedOut,
     oomKilled: message.oomKilled,
     diskExceeded: message.diskExceeded,
+    projectTouched: message.projectTouched,
     truncated: message.truncated,
     durationMs: message.durationMs,
     usage: {

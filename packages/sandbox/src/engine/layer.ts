@@ -16,11 +16,8 @@ export function hasChanges(dir: string): boolean {
       names.closeSync();
     }
   } catch (error) {
-    // Whoever worked inside may have taken the permission to read it from its owner; that is a change.
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "EACCES") return true;
-    if (code === "ENOENT") return false;
-    throw error;
+    // What cannot be read, as when whoever worked inside took that permission from its owner, is not thrown away.
+    return (error as NodeJS.ErrnoException).code !== "ENOENT";
   }
 }
 

@@ -69,6 +69,7 @@ export function toExit(exit: ExitRecord, enforced: Enforcement | undefined): Exi
     timedOut: exit.timedOut,
     oomKilled: exit.oomKilled,
     diskExceeded: exit.diskExceeded ?? false,
+    projectTouched: exit.projectTouched ?? false,
     truncated: exit.truncated,
     durationMs: exit.durationMs,
     usage: { userMs: exit.userMs, systemMs: exit.systemMs, maxRssBytes: BigInt(exit.maxRssBytes) },

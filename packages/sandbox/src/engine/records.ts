@@ -84,6 +84,7 @@ export interface ExitRecord {
   timedOut: boolean;
   oomKilled: boolean;
   diskExceeded?: boolean;
+  projectTouched?: boolean;
   truncated: boolean;
   durationMs: number;
   userMs: number;

@@ -130,7 +130,7 @@ export function processExited(context: EngineContext, proc: Proc, exited: Exited
     box.guest?.forget(proc.record.stream);
     return;
   }
-  if (!proc.finish(exitRecord(proc, exited))) return;
+  if (!proc.finish(exitRecord(context, proc, exited))) return;
   if (proc.record.exit!.oomKilled) box.oomSeen++;
   // Whoever waits for the exit is told first: the guest tells it again to the next daemon until it is on disk here.
   proc.settle = () => {
