@@ -19,7 +19,7 @@ const files: Record<string, string[]> = {
 };
 
 /** Tests of every driver, wherever they are: an engine, and machines that are emulated. */
-const ofDrivers = /^test\/(drivers\/|security\/(modes|wall\/tiers)|faults\/(docker|microvm))/;
+const ofDrivers = /^test\/(drivers\/|security\/(modes|crashes|wall\/tiers)|faults\/(docker|microvm))/;
 
 /** Unit tests are short; a process for each that only counts would be a part of the whole. */
 const unitFilesAtOnce = 10;

@@ -11,10 +11,7 @@ use rustix::{
     fs::{Mode, OFlags, open, unlink},
     io::{Errno, fcntl_dupfd_cloexec, write},
     pipe::{PipeFlags, pipe_with},
-    process::{
-        Pid, Resource, Rlimit, Signal, chdir, getpid, getppid, set_parent_process_death_signal, setrlimit, setsid,
-        umask,
-    },
+    process::{Pid, Signal, chdir, getpid, getppid, set_parent_process_death_signal, setsid, umask},
     thread::{Gid, Uid, set_thread_groups, set_thread_res_gid, set_thread_res_uid},
 };
 
@@ -32,6 +29,7 @@ use crate::{
         launching::{exec, place_closing, place_descriptor, reset_signals},
         worker::{Forked, exit_now, fork},
     },
+    wall::forbid_cores,
 };
 
 /// Numbers of descriptors in the started process, beside 0–2.
@@ -175,8 +173,7 @@ impl Plan {
         if self.uid != 0 {
             reach::make_reachable(Path::new(&self.guest)).map_err(at("making the guest binary reachable"))?;
         }
-        setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })
-            .map_err(at("forbidding core dumps"))?;
+        forbid_cores().map_err(at("forbidding core dumps"))?;
         umask(Mode::from_raw_mode(0o022));
         chdir("/").map_err(at("changing to /"))?;
         reset_signals();

@@ -2,6 +2,7 @@
 
 mod capabilities;
 mod check;
+mod cores;
 mod covers;
 mod descriptors;
 mod etc;
@@ -34,6 +35,7 @@ use std::{
 use crate::proto::link::{self, Surroundings};
 use report::Report;
 
+pub use cores::forbid_cores;
 pub use gvisor::make_door;
 pub use network::{FALLBACK_PORTS, catches_every_port};
 pub use oom::expendable;
@@ -105,6 +107,7 @@ static NETWORK_IS_READY: AtomicBool = AtomicBool::new(false);
 pub fn warm_up() {
     NETWORK_IS_READY.store(network::prepare().is_ok(), Ordering::Relaxed);
     mounts::warm_up();
+    cores::warm_up();
     seccomp::warm_up();
 }
 

@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::{
+    cores,
     report::Report,
     step::{During, SealError, Step},
 };
@@ -31,12 +32,11 @@ pub fn bound(asked: Option<&Rlimits>, report: &mut Report) -> Result<(), SealErr
         processes: some(asked.processes),
         file_size: some(asked.file_size),
     };
-    set(Resource::Core, 0).during(Step::Usage, "no core dumps")?;
+    cores::forbid(report)?;
     if let Some(processes) = bounds.processes {
         let with_guest = processes.saturating_add(GUEST_PROCESSES).min(hard(Resource::Nproc));
         set(Resource::Nproc, with_guest).during(Step::Usage, "the bound on processes")?;
     }
-    report.holds("limit.core", "rlimit", "no core dumps");
     for (name, bound) in
         [("limit.files", bounds.open_files), ("limit.pids", bounds.processes), ("limit.file_size", bounds.file_size)]
     {

@@ -41,7 +41,7 @@ pub const PROCESSES: &[i64] = &[
     SYS_sched_getparam, SYS_sched_getscheduler, SYS_sched_rr_get_interval, SYS_sched_setaffinity, SYS_sched_setattr,
     SYS_sched_setparam, SYS_sched_setscheduler, SYS_sched_yield, SYS_set_robust_list, SYS_set_tid_address,
     SYS_setfsgid, SYS_setfsuid, SYS_setgid, SYS_setgroups, SYS_setpgid, SYS_setpriority, SYS_setregid, SYS_setresgid,
-    SYS_setresuid, SYS_setreuid, SYS_setrlimit, SYS_setsid, SYS_setuid, SYS_sigaltstack, SYS_tgkill, SYS_tkill,
+    SYS_setresuid, SYS_setreuid, SYS_setsid, SYS_setuid, SYS_sigaltstack, SYS_tgkill, SYS_tkill,
     SYS_wait4, SYS_waitid,
     // Programs that confine themselves further may do so.
     SYS_landlock_add_rule, SYS_landlock_create_ruleset, SYS_landlock_restrict_self, SYS_seccomp,

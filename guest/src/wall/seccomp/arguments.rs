@@ -4,7 +4,7 @@ use libc::{EAFNOSUPPORT, EINVAL, ENOSYS, EPERM, EPROTONOSUPPORT};
 
 use super::{
     number::FCHMODAT2,
-    program::{ALLOW, Test::AnyBit, Test::OneOf, Tree, refuse, when},
+    program::{ALLOW, PRETEND, Test::AnyBit, Test::OneOf, Tree, refuse, when, when_given},
 };
 use crate::wall::plan::Groups;
 
@@ -30,6 +30,8 @@ const TERMINAL_TRICKS: &[u32] = &[libc::TIOCSTI as u32, libc::TIOCLINUX as u32, 
 /// PER_LINUX, the question what it is, and without address randomisation, as debuggers and sanitizers start programs.
 const PERSONALITIES: &[u32] = &[0, ALL, 0x0004_0000];
 
+const CORE_SIZE: &[u32] = &[rustix::process::Resource::Core as u32];
+
 /// Calls that send a signal, whose first argument says to whom.
 pub const SIGNALS: [i64; 5] =
     [libc::SYS_kill, libc::SYS_tkill, libc::SYS_tgkill, libc::SYS_rt_sigqueueinfo, libc::SYS_rt_tgsigqueueinfo];
@@ -49,7 +51,8 @@ pub fn rules(groups: Groups) -> Vec<(i64, Tree)> {
         (libc::SYS_ioctl, when(1, OneOf(ALL, TERMINAL_TRICKS), refuse(EPERM), ALLOW)),
         (libc::SYS_personality, when(0, OneOf(ALL, PERSONALITIES), ALLOW, refuse(EPERM))),
         // Commands and PID 1 are of one user, and the kernel kills whoever is beyond his processor time.
-        (libc::SYS_prlimit64, not_to_init()),
+        (libc::SYS_prlimit64, when(0, OneOf(ALL, &[1]), refuse(EPERM), limits())),
+        (libc::SYS_setrlimit, when(0, OneOf(ALL, CORE_SIZE), PRETEND, ALLOW)),
         (libc::SYS_fchmod, mode(1)),
         (libc::SYS_fchmodat, mode(2)),
         (FCHMODAT2, mode(2)),
@@ -81,6 +84,14 @@ fn namespaces(groups: Groups, flags: u32) -> Tree {
         true => ALLOW,
         false => when(0, AnyBit(flags), refuse(EPERM), ALLOW),
     }
+}
+
+/// The limit on cores stays what the wall made it (`cores.rs`): any other would let the host run a program on a crash. Programs that
+/// forbid themselves cores, as gpg and ssh-agent do, take a refusal for a reason to end; to them it is done, as it is. Who wants to
+/// know the old limit as well would be told none, and is refused.
+fn limits() -> Tree {
+    let new = when_given(2, when_given(3, refuse(EPERM), PRETEND), ALLOW);
+    when(1, OneOf(ALL, CORE_SIZE), new, ALLOW)
 }
 
 fn mode(argument: u32) -> Tree {

@@ -20,6 +20,8 @@ pub enum Verdict {
     Allow,
     /// The call fails with this errno; the process lives on.
     Refuse(i32),
+    /// Nothing is done, and the caller is told that it was.
+    Pretend,
 }
 
 impl Verdict {
@@ -27,12 +29,13 @@ impl Verdict {
         match self {
             Verdict::Allow => 0x7fff_0000,
             Verdict::Refuse(errno) => 0x0005_0000 | errno as u32,
+            Verdict::Pretend => 0x0005_0000,
         }
     }
 }
 
-/// A question about one argument. Only its low 32 bits are looked at: every argument asked about is an
-/// int, or a long of which the kernel itself takes the low half, so that high bits change nothing.
+/// A question about one half of an argument. It is the low one unless the whole counts: every argument asked about is an
+/// int, or a long of which the kernel itself takes the low half, so that high bits change nothing, or a pointer.
 #[derive(Clone, Copy, Debug)]
 pub enum Test {
     /// Any of these bits is set.
@@ -44,17 +47,29 @@ pub enum Test {
 #[derive(Clone, Debug)]
 pub enum Tree {
     Is(Verdict),
-    If { argument: u32, test: Test, then: Box<Tree>, otherwise: Box<Tree> },
+    If { offset: u32, test: Test, then: Box<Tree>, otherwise: Box<Tree> },
 }
 
 pub const ALLOW: Tree = Tree::Is(Verdict::Allow);
+pub const PRETEND: Tree = Tree::Is(Verdict::Pretend);
 
 pub fn refuse(errno: i32) -> Tree {
     Tree::Is(Verdict::Refuse(errno))
 }
 
 pub fn when(argument: u32, test: Test, then: Tree, otherwise: Tree) -> Tree {
-    Tree::If { argument, test, then: Box::new(then), otherwise: Box::new(otherwise) }
+    Tree::If { offset: OFFSET_ARGUMENTS + 8 * argument, test, then: Box::new(then), otherwise: Box::new(otherwise) }
+}
+
+/// Decides by whether an argument is a pointer to something: both halves count.
+pub fn when_given(argument: u32, then: Tree, otherwise: Tree) -> Tree {
+    let high = Tree::If {
+        offset: OFFSET_ARGUMENTS + 8 * argument + 4,
+        test: Test::AnyBit(u32::MAX),
+        then: Box::new(then.clone()),
+        otherwise: Box::new(otherwise),
+    };
+    when(argument, Test::AnyBit(u32::MAX), then, high)
 }
 
 pub const fn statement(code: u16, value: u32) -> Instruction {
@@ -137,11 +152,11 @@ fn search(intervals: &[(u32, Vec<Instruction>)]) -> Vec<Instruction> {
 }
 
 fn compile(tree: &Tree) -> Vec<Instruction> {
-    let (argument, test, then, otherwise) = match tree {
+    let (offset, test, then, otherwise) = match tree {
         Tree::Is(verdict) => return vec![answer(*verdict)],
-        Tree::If { argument, test, then, otherwise } => (argument, test, compile(then), compile(otherwise)),
+        Tree::If { offset, test, then, otherwise } => (offset, test, compile(then), compile(otherwise)),
     };
-    let mut code = vec![statement(LOAD_WORD, OFFSET_ARGUMENTS + 8 * argument)];
+    let mut code = vec![statement(LOAD_WORD, *offset)];
     let comparisons: Vec<(u16, u32)> = match test {
         Test::AnyBit(bits) => vec![(JUMP_ANY_BIT, *bits)],
         Test::OneOf(mask, values) => {

@@ -4,7 +4,7 @@ use libc::{EAFNOSUPPORT, ENOSYS, EPERM, EPROTONOSUPPORT};
 
 use super::{
     program::{
-        Verdict::{self, Allow, Refuse},
+        Verdict::{self, Allow, Pretend, Refuse},
         emulator::{Call, run},
     },
     *,
@@ -178,4 +178,20 @@ fn limits_of_pid_1_are_out_of_reach() {
     }
     assert_verdict(libc::SYS_prlimit64, &[1], Refuse(EPERM));
     assert_verdict(libc::SYS_prlimit64, &[1 << 32 | 1], Refuse(EPERM));
+}
+
+#[test]
+fn the_limit_on_cores_cannot_be_set() {
+    let core = libc::RLIMIT_CORE as u64;
+    // A pointer may have any half of it empty.
+    for pointer in [0x1000, 1 << 32, 0x7fff_0000_0000, u64::MAX] {
+        assert_verdict(libc::SYS_prlimit64, &[0, core, pointer], Pretend);
+        assert_verdict(libc::SYS_prlimit64, &[77, core | 5 << 32, pointer], Pretend);
+        assert_verdict(libc::SYS_prlimit64, &[0, core, pointer, pointer], Refuse(EPERM));
+        assert_verdict(libc::SYS_prlimit64, &[0, core, 0, pointer], Allow);
+        assert_verdict(libc::SYS_prlimit64, &[0, libc::RLIMIT_NOFILE as u64, pointer, pointer], Allow);
+    }
+    assert_verdict(libc::SYS_setrlimit, &[core, 0x1000], Pretend);
+    assert_verdict(libc::SYS_setrlimit, &[core | 1 << 32, 0x1000], Pretend);
+    assert_verdict(libc::SYS_setrlimit, &[libc::RLIMIT_NOFILE as u64, 0x1000], Allow);
 }

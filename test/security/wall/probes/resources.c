@@ -6,13 +6,36 @@ static void try_limits(void) {
   static const struct { const char *name; int resource; } limits[] = {
     { "limits.raise_files", RLIMIT_NOFILE },
     { "limits.raise_processes", RLIMIT_NPROC },
-    { "limits.raise_core", RLIMIT_CORE },
   };
   for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
     getrlimit((__rlimit_resource_t) limits[i].resource, &limit);
     limit.rlim_max = RLIM_INFINITY;
     tried(limits[i].name, setrlimit((__rlimit_resource_t) limits[i].resource, &limit));
   }
+}
+
+/* At any limit but 1 the kernel would run a program of the host's on a crash, if it has one for that: also at 0. */
+static void try_core_limit(void) {
+  static const rlim_t wanted[] = { 0, RLIM_INFINITY };
+  /* A pointer whose lower half is empty. */
+  struct rlimit *high = mmap((void *) 0x100000000, sizeof *high, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  struct rlimit limit, old;
+  for (size_t i = 0; i < 2; i++) {
+    limit.rlim_cur = limit.rlim_max = wanted[i];
+    setrlimit(RLIMIT_CORE, &limit);
+    syscall(SYS_setrlimit, RLIMIT_CORE, &limit);
+    prlimit(getpid(), RLIMIT_CORE, &limit, 0);
+    prlimit(0, RLIMIT_CORE, &limit, &old);
+    if (high == MAP_FAILED) continue;
+    *high = limit;
+    syscall(SYS_prlimit64, 0, RLIMIT_CORE, high, 0);
+    syscall(SYS_setrlimit, RLIMIT_CORE, high);
+  }
+  limit.rlim_cur = 1;
+  setrlimit(RLIMIT_CORE, &limit);
+  getrlimit(RLIMIT_CORE, &limit);
+  outcome("limits.core_limit", limit.rlim_cur == 1 && limit.rlim_max == 1 ? "kept" : "changed");
 }
 
 /* Children that wait and can only be ended by us. */
@@ -110,6 +133,7 @@ static void try_priority(void) {
 
 int main(void) {
   try_limits();
+  try_core_limit();
   try_priority();
   try_descriptors();
   try_fork_bomb();

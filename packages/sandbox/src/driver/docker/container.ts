@@ -29,7 +29,6 @@ export interface ContainerParts {
   labels: Record<string, string>;
   isPodman: boolean;
   isRootless: boolean;
-  /** Beside that of core files. */
   ulimits: readonly Ulimit[];
   /** The filter, or the file that it is in. */
   seccomp: string;
@@ -79,7 +78,7 @@ export function containerBody(parts: ContainerParts) {
       IpcMode: "private",
       PidsLimit: pidsLimit,
       ...(parts.limits ? engineBounds(parts.limits) : {}),
-      Ulimits: [{ Name: "core", Soft: 0, Hard: 0 }, ...parts.ulimits],
+      Ulimits: parts.ulimits,
       LogConfig: { Type: "none", Config: {} },
       RestartPolicy: { Name: "no" },
       Init: false,

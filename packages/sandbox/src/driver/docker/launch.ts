@@ -45,7 +45,7 @@ export async function startContainer(
     dir: spec.dir,
     guest,
     limits: spec.limits,
-    ulimits: ground.isPodman ? ownUlimits() : [],
+    ulimits: ground.isPodman ? ownUlimits() : [ulimit("core", noCore)],
     seccomp: await seccompOption(ground, spec.dir),
     ...(spec.image === "host" ? {} : { hostRoot: [], image: ground.bareImage }),
     labels: {
@@ -81,13 +81,23 @@ export async function startContainer(
 /** Podman's service takes no more processes for itself than a kernel has numbers for by default. */
 const maxProcesses = 32_768;
 
+/** No core, not even for a program that the host runs on crashes, which the kernel does at a limit of 0. */
+const noCore = 1;
+
 /** Podman asks for as much as a kernel gives, which fails where root may not raise its limits: no more than ours. */
 function ownUlimits(): Ulimit[] {
   const limits = readFileSync("/proc/self/limits", "utf8");
   const hard = (name: string) => Number(new RegExp(`^Max ${name} +\\d+ +(\\d+) `, "m").exec(limits)?.[1]);
-  return Object.entries({ nofile: hard("open files"), nproc: Math.min(hard("processes"), maxProcesses) })
-    .filter(([, value]) => value > 0)
-    .map(([Name, value]) => ({ Name, Soft: value, Hard: value }));
+  return [
+    ulimit("core", hard("core file size") === 0 ? 0 : noCore),
+    ...Object.entries({ nofile: hard("open files"), nproc: Math.min(hard("processes"), maxProcesses) })
+      .filter(([, value]) => value > 0)
+      .map(([name, value]) => ulimit(name, value)),
+  ];
+}
+
+function ulimit(Name: string, value: number): Ulimit {
+  return { Name, Soft: value, Hard: value };
 }
 
 /** Docker's clients send the filter itself; Podman reads a file. */
