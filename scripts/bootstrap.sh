@@ -103,6 +103,13 @@ make_guest() {
   printf '%s' "$sources" >.caisson/guest
 }
 
+# One at a time. What an interrupted one started has the lock until it is gone as well.
+exec 9>.caisson/lock
+if have flock && ! flock -n 9; then
+  say "waiting for another set-up of this checkout …"
+  flock 9
+fi
+
 # Packages come over the network while the processor builds. Without Rust, the guest may be among the packages.
 if have cargo; then
   install_packages &
@@ -118,6 +125,7 @@ else
 fi
 
 have bwrap || install bwrap bubblewrap
+exec 9>&-
 
 if [ "${1:-}" = --tests ]; then
   need cargo cargo-web rustc-web
