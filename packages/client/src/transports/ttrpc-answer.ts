@@ -1,6 +1,10 @@
 import type { DescMethod, MessageShape } from "@bufbuild/protobuf";
-import { decodeMessage } from "@caisson/contract/codec";
+import { EnforcementSchema } from "@caisson/contract";
+import { decodeMessage, shareDecoded } from "@caisson/contract/codec";
 import { CaissonError } from "@caisson/contract/errors";
+
+// Each exit brings its sandbox's report, which is the same every time.
+shareDecoded(EnforcementSchema);
 
 export function decodeAnswer<M extends DescMethod>(
   method: M,

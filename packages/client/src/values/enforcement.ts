@@ -22,36 +22,36 @@ export interface Limits {
 const states = ["unspecified", "enforced", "not enforced", "off"] as const;
 
 export interface Mechanism {
-  name: string;
-  state: (typeof states)[number];
-  by: string;
-  detail: string;
+  readonly name: string;
+  readonly state: (typeof states)[number];
+  readonly by: string;
+  readonly detail: string;
 }
 
 /** What was really enforced, mechanism by mechanism. */
 export interface Enforcement {
-  tier: string;
-  driver: string;
-  profile: string;
-  mechanisms: Mechanism[];
-  limits: Limits;
+  readonly tier: string;
+  readonly driver: string;
+  readonly profile: string;
+  readonly mechanisms: readonly Mechanism[];
+  readonly limits: Readonly<Limits>;
 }
 
+/** Messages may be shared between the exits of a sandbox; so is what is made of them, and nobody can change it. */
+const made = new WeakMap<EnforcementMessage, Enforcement>();
+
 export function enforcementFrom(message: EnforcementMessage | undefined): Enforcement | undefined {
-  return (
-    message && {
-      tier: message.tier,
-      driver: message.driver,
-      profile: message.profile,
-      mechanisms: message.mechanisms.map(({ name, state, by, detail }) => ({
-        name,
-        state: enumName(states, state),
-        by,
-        detail,
-      })),
-      limits: limitsFrom(message.limits),
-    }
+  if (!message) return undefined;
+  const known = made.get(message);
+  if (known) return known;
+  const { tier, driver, profile } = message;
+  const mechanisms = message.mechanisms.map(({ name, state, by, detail }) =>
+    Object.freeze({ name, state: enumName(states, state), by, detail }),
   );
+  const limits = Object.freeze(limitsFrom(message.limits));
+  const enforcement = Object.freeze({ tier, driver, profile, mechanisms: Object.freeze(mechanisms), limits });
+  made.set(message, enforcement);
+  return enforcement;
 }
 
 export function limitsFrom(message: LimitsMessage | undefined): Limits {

@@ -10,7 +10,7 @@ import {
 } from "@bufbuild/protobuf";
 import * as contract from "../index.ts";
 import * as terminal from "../terminal.ts";
-import { decodeMessage, encodeMessage, encodeParts, keepEncoding } from "./index.ts";
+import { decodeMessage, encodeMessage, encodeParts, keepEncoding, shareDecoded } from "./index.ts";
 
 const schemas: DescMessage[] = ([...Object.values(contract), ...Object.values(terminal)] as unknown[]).filter(
   (value): value is DescMessage =>
@@ -186,4 +186,25 @@ test("a message whose encoding is kept is written as before, again and again", (
   const before = encodeMessage(contract.ExitSchema, exit).slice();
   keepEncoding(enforced);
   for (let turn = 0; turn < 2; turn++) assert.deepEqual(encodeMessage(contract.ExitSchema, exit), before);
+});
+
+test("a message that is shared is read once, is the same again, and cannot be changed", () => {
+  shareDecoded(contract.EnforcementSchema);
+  const exitOf = (...names: string[]) => {
+    const enforced = { mechanisms: names.map((name) => ({ name })) };
+    return decodeMessage(
+      contract.ExitSchema,
+      encodeMessage(contract.ExitSchema, { code: names.length, enforced }),
+    );
+  };
+  const [one, other, again] = [exitOf("a", "b"), exitOf("a", "c"), exitOf("a", "b")];
+  assert.deepEqual([one.code, again.code], [2, 2]);
+  assert.equal(again.enforced, one.enforced);
+  assert.notEqual(other.enforced, one.enforced);
+  assert.equal(other.enforced!.mechanisms[1]!.name, "c");
+  assert.throws(() => one.enforced!.mechanisms.pop(), TypeError);
+  for (let count = 0; count < 100; count++) exitOf("a", String(count));
+  const fresh = exitOf("a", "b").enforced;
+  assert.notEqual(fresh, one.enforced, "only the last few are kept");
+  assert.deepEqual(fresh, one.enforced);
 });

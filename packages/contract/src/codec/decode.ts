@@ -8,6 +8,7 @@ import {
 } from "@bufbuild/protobuf";
 import { malformed, wireType } from "../ttrpc/wire.ts";
 import { Reader } from "./reader.ts";
+import { RecentMessages } from "./recent.ts";
 import { readStruct } from "./struct.ts";
 
 type Fields = Record<string, unknown>;
@@ -18,6 +19,8 @@ interface Plan {
   /** A message with every field at its default. */
   make(): Fields;
   read(reader: Reader, message: Fields, depth: number): void;
+  /** The last ones that were read inside of others, if equal ones are one and the same. */
+  recent?: RecentMessages;
 }
 
 const plans = new WeakMap<DescMessage, Plan>();
@@ -33,6 +36,12 @@ export function decodeMessage<D extends DescMessage>(desc: D, bytes: Uint8Array)
   const message = plan.make();
   plan.read(new Reader(bytes), message, 0);
   return message as unknown as MessageShape<D>;
+}
+
+/** Lets equal bytes of such a message inside of others be read once: the same message comes again, frozen. Not for messages
+ * that hold bytes, which are views of the input. */
+export function shareDecoded(desc: DescMessage): void {
+  planOf(desc).recent ??= new RecentMessages();
 }
 
 function planOf(desc: DescMessage): Plan {
@@ -182,8 +191,14 @@ function messageReader(desc: DescMessage): ReadValue {
   return (reader, depth, before) => {
     const outer = reader.end;
     reader.end = reader.limit();
-    const message = (before as Fields | undefined) ?? plan.make();
-    plan.read(reader, message, depth + 1);
+    const start = reader.at;
+    const recent = before === undefined ? plan.recent : undefined;
+    let message = recent?.take<Fields>(reader);
+    if (message === undefined) {
+      message = (before as Fields | undefined) ?? plan.make();
+      plan.read(reader, message, depth + 1);
+      recent?.keep(reader.bytes.subarray(start, reader.end), message);
+    }
     reader.end = outer;
     return message;
   };
