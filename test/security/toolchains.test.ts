@@ -14,6 +14,8 @@ const system = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 const programs: Readonly<Record<string, string>> = {
   ".nvm/versions/node/v22.1.0/bin": "nvm-program",
   ".volta/bin": "volta-program",
+  ".npm-global/bin": "npm-global-program",
+  ".bun/bin": "bun-program",
   ".cargo/bin": "cargo-program",
   ".pyenv/shims": "pyenv-program",
   "miniforge3/bin": "conda-program",
@@ -30,6 +32,11 @@ const secretsAmongPrograms = [
   ".nvm/versions/node/v22.1.0/etc/npmrc",
   ".nvm/versions/node/v22.1.0/lib/node_modules/npm/npmrc",
   ".volta/tools/image/node/20.1.0/etc/npmrc",
+  ".npm-global/etc/npmrc",
+  ".npm-global/lib/node_modules/npm/npmrc",
+  ".bun/install/cache/private/index.js",
+  ".codex/packages/secret",
+  ".local/share/claude/secret",
   ".cargo/registry/index/private/config.json",
   ".pyenv/versions/3.12.1/pip.conf",
   "miniforge3/.condarc",
@@ -66,6 +73,13 @@ function fill(home: TestHome): void {
   home.program(".local/share/mise/installs/tool/1.0.0/bin/mise-program");
   home.program(".local/share/uv/python/cpython-3.13/bin/python3.13");
   home.program(".local/bin/local-program");
+  home.program(".local/share/claude/versions/2.1.0");
+  home.link(".local/bin/claude", home.path(".local/share/claude/versions/2.1.0"));
+  home.program(".codex/packages/standalone/releases/1.0.0/bin/codex");
+  home.link(".local/bin/codex", home.path(".codex/packages/standalone/releases/1.0.0/bin/codex"));
+  home.program(".npm-global/lib/node_modules/npm-global-program/cli");
+  home.link(".npm-global/bin/npm-global-program", "../lib/node_modules/npm-global-program/cli");
+  home.program(".bun/bin/bun-program");
   for (const file of secretsAmongPrograms) home.secret(file);
 }
 
@@ -107,6 +121,11 @@ function suite(account: Account): void {
         err,
       );
       for (const path of names) assert.ok(path.startsWith(`${home.dir}/`), path);
+    });
+
+    it("finds agents where their own installers put them", async () => {
+      const { out, err } = await run("claude; codex");
+      assert.equal(out, `${home.path(".local/bin/claude")}\n${home.path(".local/bin/codex")}\n`, err);
     });
 
     it("shows no secret, by any name", async () => {

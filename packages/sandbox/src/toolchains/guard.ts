@@ -25,6 +25,9 @@ const privatePlaces = [
   "snap",
 ];
 
+/** Codex's installer puts its programs beside its user's login. Nothing else is in this directory. */
+export const programsOfCodex = ".codex/packages/standalone";
+
 /** Single files that hold tokens, wherever they lie. */
 const privateNames = new Set([
   ".git-credentials",
@@ -46,6 +49,7 @@ export function mayBeShown(path: string, developer: Developer, data: string): bo
   if (path.indexOf("/", 1) === -1) return false;
   const names = path.split("/");
   if (names.some((name) => privateNames.has(name))) return false;
+  if (path === `${developer.home}/${programsOfCodex}`) return true;
   return !privatePlaces.some((name) => {
     const place = `${developer.home}/${name}`;
     return isAtOrBelow(path, place) || isAtOrBelow(place, path);

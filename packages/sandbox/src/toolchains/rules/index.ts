@@ -1,11 +1,13 @@
 import type { ToolchainRule } from "../toolchain.ts";
 import { asdf } from "./asdf.ts";
+import { bun } from "./bun.ts";
 import { conda } from "./conda.ts";
 import { fnm } from "./fnm.ts";
 import { go } from "./go.ts";
 import { localBin } from "./local-bin.ts";
 import { mise } from "./mise.ts";
 import { node } from "./node.ts";
+import { npmGlobal } from "./npm-global.ts";
 import { nvm } from "./nvm.ts";
 import { pyenv } from "./pyenv.ts";
 import { rustup } from "./rustup.ts";
@@ -19,6 +21,8 @@ export const rules: readonly ToolchainRule[] = [
   nvm,
   fnm,
   volta,
+  npmGlobal,
+  bun,
   rustup,
   pyenv,
   uv,

@@ -35,3 +35,29 @@ test("local-bin: a link to somewhere else brings nothing in", () => {
   home.link(".local/bin/ring", home.path(".local/share/keyrings/login.keyring"));
   assert.deepEqual(shown(home, ".local/bin").binds, [home.path(".local/bin")]);
 });
+
+test("local-bin: agents where their own installers put them, and nothing of their settings", () => {
+  using home = new TestHome();
+  const codex = ".codex/packages/standalone";
+  home.program(".local/share/claude/versions/2.1.325");
+  home.link(".local/bin/claude", home.path(".local/share/claude/versions/2.1.325"));
+  home.program(`${codex}/releases/0.166.0/bin/codex`);
+  home.link(`${codex}/current`, home.path(`${codex}/releases/0.166.0`));
+  home.link(".local/bin/codex", home.path(`${codex}/current/bin/codex`));
+  home.secret(".codex/config.toml");
+  home.secret(".codex/packages/secret");
+  home.secret(".local/share/claude/secret");
+  assert.deepEqual(shown(home, ".local/bin").binds, [
+    home.path(".local/bin"),
+    home.path(".local/share/claude/versions"),
+    home.path(codex),
+  ]);
+});
+
+test("local-bin: a place of agents' programs that is a link to secrets brings nothing in", () => {
+  using home = new TestHome();
+  home.file(".codex/packages/readme", "");
+  home.link(".codex/packages/standalone", home.path(".ssh"));
+  home.link(".local/bin/codex", home.path(".codex/packages/standalone/id_ed25519"));
+  assert.deepEqual(shown(home, ".local/bin").binds, [home.path(".local/bin")]);
+});

@@ -1,15 +1,19 @@
+import { programsOfCodex } from "../guard.ts";
 import type { Look } from "../look.ts";
 import { isAtOrBelow } from "../paths.ts";
 import type { ToolchainRule } from "../toolchain.ts";
 
-/** Below `~/.local`, where programs that `bin` only links to live, one directory for each. */
+/** Below the home directory, where programs that `~/.local/bin` only links to live, one directory for each. */
 const homesOfPrograms = [
-  "share/pipx/venvs",
-  "pipx/venvs",
-  "share/pypoetry/venv",
-  "share/uv/tools",
-  "share/uv/python",
-  "lib/node_modules",
+  ".local/share/pipx/venvs",
+  ".local/pipx/venvs",
+  ".local/share/pypoetry/venv",
+  ".local/share/uv/tools",
+  ".local/share/uv/python",
+  ".local/lib/node_modules",
+  // Where the installers of Claude Code and Codex put their versions.
+  ".local/share/claude/versions",
+  programsOfCodex,
 ];
 
 /**
@@ -29,7 +33,7 @@ export const localBin: ToolchainRule = {
       .names(`${local}/lib`)
       .filter((name) => /^python[0-9.]+$/.test(name))
       .map((name) => `${local}/lib/${name}`);
-    const homes = linkedHomes(local, look);
+    const homes = linkedHomes(developer.home, look);
     return {
       binds: [...entries, ...packages, ...homes],
       covers: homes
@@ -44,10 +48,12 @@ export const localBin: ToolchainRule = {
   },
 };
 
-function linkedHomes(local: string, look: Look): string[] {
-  const targets = look.targets(`${local}/bin`);
-  const root = look.real(local) ?? local;
+function linkedHomes(home: string, look: Look): string[] {
+  const targets = look.targets(`${home}/.local/bin`);
   return homesOfPrograms
-    .filter((name) => targets.some((target) => isAtOrBelow(target, `${root}/${name}`)))
-    .map((name) => `${local}/${name}`);
+    .map((name) => `${home}/${name}`)
+    .filter((place) => {
+      const real = look.real(place);
+      return real !== undefined && targets.some((target) => isAtOrBelow(target, real));
+    });
 }
