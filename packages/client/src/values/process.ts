@@ -106,7 +106,10 @@ export function exitFrom(message: ExitMessage): Exit {
       systemMs: usage?.systemMs ?? 0,
       maxRssBytes: usage ? toNumber(usage.maxRssBytes) : 0,
     },
-    enforced: enforcementFrom(message.enforced),
+    // Made when somebody looks at it.
+    get enforced() {
+      return enforcementFrom(message.enforced);
+    },
     lost: message.lost,
   };
 }

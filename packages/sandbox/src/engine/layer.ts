@@ -1,20 +1,18 @@
-import { existsSync, opendirSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 
 /** The directory, in a sandbox's own, that holds what it wrote to its project. */
 export const layerName = "layer";
 
-/** Did the sandbox whose directory this is write anything to its project? */
+/** A directory's size grows with its entries, which may be a million: a larger one is not read. */
+const emptyBytes = 64 * 1024;
+
+/** Did the sandbox whose directory this is write anything to its project? In the daemon's own directory, which is local. */
 export function hasChanges(dir: string): boolean {
+  const upper = join(dir, layerName, "upper");
   try {
-    // One name is enough: a sandbox may have made a million. In the daemon's own directory, which is local.
-    const names = opendirSync(join(dir, layerName, "upper"), { bufferSize: 1 });
-    try {
-      return names.readSync() !== null;
-    } finally {
-      names.closeSync();
-    }
+    return statSync(upper).size > emptyBytes || readdirSync(upper).length > 0;
   } catch (error) {
     // What cannot be read, as when whoever worked inside took that permission from its owner, is not thrown away.
     return (error as NodeJS.ErrnoException).code !== "ENOENT";
