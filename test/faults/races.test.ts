@@ -10,7 +10,7 @@ import { sleep } from "../support/eventually.ts";
 import { remainsAfter } from "./remains.ts";
 
 const seed = Number(process.env.CAISSON_TEST_SEED ?? Date.now() % 100_000);
-const rounds = isFull() ? 60 : 10;
+const rounds = isFull() ? 500 : 10;
 /** What a call may answer that came too late. */
 const tooLate = new Set(["SANDBOX_ENDED", "SANDBOX_NOT_FOUND", "PROCESS_ENDED", "GUEST_LOST", "UNAVAILABLE"]);
 

@@ -87,15 +87,20 @@ impl Tree {
     }
 
     pub fn next(&mut self) -> Result<Option<Found>, Errno> {
-        while let Some(level) = self.levels.last_mut() {
+        while let Some((level, above)) = self.levels.split_last_mut() {
+            let has_above = !above.is_empty();
             let Some(name) = level.names.pop() else {
                 if !level.is_read {
-                    level.names = next_names(&level.directory)?;
+                    level.names = match next_names(&level.directory) {
+                        // Removed since it was entered.
+                        Err(Errno::NOENT | Errno::SRCH) if has_above => Vec::new(),
+                        names => names?,
+                    };
                     level.names.reverse();
                     level.is_read = level.names.is_empty();
                 }
                 let is_over = level.is_read;
-                if is_over && self.levels.len() == 1 {
+                if is_over && !has_above {
                     return Ok(None);
                 }
                 if is_over {
@@ -109,7 +114,7 @@ impl Tree {
                     return Ok(Some(Found { name, path, stat }));
                 }
                 // Gone since it was listed.
-                Err(Errno::NOENT) => {}
+                Err(Errno::NOENT | Errno::SRCH) => {}
                 Err(error) => return Err(error),
             }
         }

@@ -33,8 +33,10 @@ pub fn failure(code: &str, message: impl Into<String>) -> Failure {
 
 /// What the kernel refused, about a path that the caller named.
 pub fn from_errno(path: impl Display, error: Errno) -> Failure {
+    let unknown;
     let (code, words) = match error {
-        Errno::NOENT | Errno::STALE => ("PATH_NOT_FOUND", "there is nothing"),
+        // SRCH: of a process that has ended.
+        Errno::NOENT | Errno::STALE | Errno::SRCH => ("PATH_NOT_FOUND", "there is nothing"),
         Errno::ACCESS | Errno::PERM => ("PATH_DENIED", "not permitted"),
         Errno::ROFS => ("PATH_DENIED", "on a read-only file system"),
         Errno::BUSY | Errno::TXTBSY => ("PATH_DENIED", "in use by the system"),
@@ -51,7 +53,10 @@ pub fn from_errno(path: impl Display, error: Errno) -> Failure {
         Errno::FBIG | Errno::OVERFLOW => ("TOO_LARGE", "larger than the file system or a limit allows"),
         Errno::AGAIN => ("UNAVAILABLE", "changing too fast to be resolved"),
         Errno::MFILE | Errno::NFILE | Errno::NOMEM => ("UNAVAILABLE", "the guest is out of descriptors or memory"),
-        _ => ("INTERNAL", "the file system failed"),
+        _ => {
+            unknown = format!("the file system failed: {error}");
+            ("INTERNAL", unknown.as_str())
+        }
     };
     Failure { code: code.into(), message: format!("{path}: {words}"), errno: error.raw_os_error().unsigned_abs() }
 }

@@ -35,7 +35,8 @@ pub fn list(root: &Root, call: &ListCall, talk: &mut Talk<'_>) -> Result<(), Sto
         if call.recursive && entry.r#type() == Type::Directory {
             match tree.enter(&found) {
                 // Closed, gone or replaced: it is listed, its content cannot be.
-                Ok(_) | Err(Errno::ACCESS | Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+                Ok(_) | Err(Errno::ACCESS | Errno::PERM | Errno::NOENT | Errno::SRCH | Errno::NOTDIR | Errno::LOOP) => {
+                }
                 Err(error) => return Err(Err::<(), _>(error).at(&path).unwrap_err().into()),
             }
         }

@@ -14,7 +14,7 @@ const rounds = Number(CAISSON_ROUNDS ?? (CAISSON_SEED ? 1 : 6));
 for (const [account, mode] of accounts().flatMap((who) =>
   (["overlay", "copy"] as const).map((how) => [who, how] as const),
 )) {
-  describe(`a project as ${mode}, as ${account.name}`, { timeout: 280_000 }, () => {
+  describe(`a project as ${mode}, as ${account.name}`, { timeout: 200_000 + rounds * 20_000 }, () => {
     let at: Subject;
     before(async () => {
       at = await subject(account);

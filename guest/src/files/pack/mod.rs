@@ -64,7 +64,8 @@ fn pack_tree(path: &SandboxPath, mut tree: Tree, leave_out: &[Vec<u8>], out: &mu
                 let name = [found.path.as_slice(), b"/"].concat();
                 out.member(Kind::Directory, name, Vec::new(), &found.stat)?;
                 match tree.enter(&found) {
-                    Ok(Entry::Entered | Entry::Skipped) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+                    Ok(Entry::Entered | Entry::Skipped)
+                    | Err(Errno::NOENT | Errno::SRCH | Errno::NOTDIR | Errno::LOOP) => {}
                     Ok(Entry::TooDeep) => {
                         return Err(failure("TOO_LARGE", format!("{}: nested too deep", below(path, &found))).into());
                     }
@@ -91,7 +92,7 @@ fn pack_file(path: &SandboxPath, tree: &Tree, found: &Found, out: &mut Out<'_, '
     let file = match reopen(tree.directory(), &found.name, READ) {
         Ok(file) => file,
         // Gone, or no file any more.
-        Err(Errno::NOENT | Errno::LOOP | Errno::NXIO) => return Ok(()),
+        Err(Errno::NOENT | Errno::SRCH | Errno::LOOP | Errno::NXIO) => return Ok(()),
         Err(error) => return Err(from_errno(below(path, found), error).into()),
     };
     let stat = fstat(&file).at(path)?;

@@ -14,7 +14,10 @@ use crate::proto::link::{
     ListCall, MkdirCall, PackCall, ReadCall, RemoveCall, StatCall, UnpackCall, WriteCall, file_call::Call,
 };
 
-const ROUNDS: u32 = 1500;
+/// With `CAISSON_TEST_FULL` many more.
+fn rounds() -> u32 {
+    if std::env::var_os("CAISSON_TEST_FULL").is_some() { 10_000 } else { 1500 }
+}
 
 /// `swap` is a directory or a link out of the root, at any moment the other one.
 fn while_swapping(sandbox: &Sandbox, target: &str, work: impl Fn(u32)) {
@@ -29,7 +32,7 @@ fn while_swapping(sandbox: &Sandbox, target: &str, work: impl Fn(u32)) {
                 renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).unwrap();
             }
         });
-        for round in 0..ROUNDS {
+        for round in 0..rounds() {
             work(round);
         }
         stop.store(true, Ordering::Relaxed);

@@ -1,6 +1,11 @@
 use std::{fs, os::unix::fs::symlink};
 
 use super::{Sandbox, both, code};
+use crate::files::{
+    directory::{Entry, Tree},
+    path::SandboxPath,
+    root::DIRECTORY,
+};
 use crate::proto::link::{FileEntry, ListCall, ReadCall, StatCall, file_call::Call, file_entry::Type};
 
 fn stat(sandbox: &Sandbox, path: &str, follow: bool) -> Result<FileEntry, crate::proto::link::Failure> {
@@ -122,5 +127,18 @@ fn what_cannot_be_looked_into_is_still_listed() {
         assert!(entries.iter().any(|entry| entry.path == odd.as_bytes()));
         let deepest = entries.iter().map(|entry| entry.path.len()).max().unwrap();
         assert_eq!(deepest, 128 * 2 - 1);
+    });
+}
+
+#[test]
+fn a_directory_that_is_removed_while_it_is_read_is_over() {
+    both(|sandbox| {
+        sandbox.put("a/file", "");
+        let mut tree =
+            Tree::new(sandbox.root.open_at(&SandboxPath::parse("/").unwrap(), DIRECTORY).unwrap(), false).unwrap();
+        let found = tree.next().unwrap().unwrap();
+        assert!(tree.enter(&found).unwrap() == Entry::Entered);
+        fs::remove_dir_all(sandbox.join("a")).unwrap();
+        assert!(tree.next().unwrap().is_none());
     });
 }
