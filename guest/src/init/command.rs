@@ -1,6 +1,6 @@
 //! From a `Start` message to something that can be executed, and from a failed attempt to a reason.
 
-use std::{collections::HashSet, ffi::CString, os::unix::ffi::OsStrExt, path::Path};
+use std::{ffi::CString, os::unix::ffi::OsStrExt, path::Path};
 
 use rustix::io::Errno;
 
@@ -43,7 +43,12 @@ impl Command {
             return Err(failure("INVALID_INPUT", "env: every entry is NAME=value without a zero byte"));
         }
         let path = environment.get("PATH").map_or("", String::as_str);
-        let programs = candidates(name, path, &world.never_there);
+        let passed_over =
+            world.passed_over.as_ref().filter(|passed| passed.name == *name).map(|passed| &passed.directories);
+        let is_needless = |part: &str| {
+            world.never_there.contains(part) || passed_over.is_some_and(|directories| directories.contains(part))
+        };
+        let programs = candidates(name, path, is_needless);
         let environment = environment.into_iter().map(|(name, value)| format!("{name}={value}"));
         let parts = Parts {
             programs: strings("argv", programs)?,
@@ -92,13 +97,13 @@ impl Command {
     }
 }
 
-/// What to try for a name: itself if it has a slash, else in each directory of PATH that can be there.
-fn candidates(name: &str, path: &str, never_there: &HashSet<String>) -> Vec<String> {
+/// What to try for a name: itself if it has a slash, else in each directory of PATH that may have it.
+fn candidates(name: &str, path: &str, is_needless: impl Fn(&str) -> bool) -> Vec<String> {
     if name.contains('/') {
         return vec![name.into()];
     }
     let directory = |part: &str| if part.is_empty() { ".".into() } else { part.trim_end_matches('/').to_string() };
-    let parts = path.split(':').filter(|part| !never_there.contains(*part));
+    let parts = path.split(':').filter(|part| !is_needless(part));
     parts.map(|part| format!("{}/{name}", directory(part))).collect()
 }
 
@@ -113,11 +118,11 @@ mod tests {
 
     #[test]
     fn names_are_looked_up_in_the_path() {
-        let none = HashSet::new();
-        assert_eq!(candidates("ls", "/bin/:/usr/bin::x", &none), ["/bin/ls", "/usr/bin/ls", "./ls", "x/ls"]);
-        assert_eq!(candidates("./ls", "/bin", &none), ["./ls"]);
-        assert_eq!(candidates("ls", "", &none), ["./ls"]);
-        assert_eq!(candidates("ls", "/bin:/opt", &HashSet::from(["/opt".to_owned()])), ["/bin/ls"]);
+        let none = |_: &str| false;
+        assert_eq!(candidates("ls", "/bin/:/usr/bin::x", none), ["/bin/ls", "/usr/bin/ls", "./ls", "x/ls"]);
+        assert_eq!(candidates("./ls", "/bin", none), ["./ls"]);
+        assert_eq!(candidates("ls", "", none), ["./ls"]);
+        assert_eq!(candidates("ls", "/bin:/opt", |part| part == "/opt"), ["/bin/ls"]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::{calls::answer, failure::failure, guest::Guest, world::World};
 use crate::{
     ctl::note,
     proto::link::{Failure, Hold, Seal, Sealed, guest_control::Message, mount::Kind},
-    wall::{Prepared, SealError},
+    wall::{self, Prepared, SealError},
 };
 
 /// Descriptors that a sandbox can be given.
@@ -164,7 +164,11 @@ impl Guest {
     fn enter_world(&mut self, seal: &Seal, holds: &[Hold]) -> rustix::io::Result<()> {
         // For people and agents inside; nothing depends on it.
         let _ = note::write(seal.description.as_ref(), holds);
-        self.wall = Wall::Closed(Box::new(World::new(seal, &self.open_files, self.gateway.listeners.has_proxy())?));
+        self.wall = Wall::Closed(Box::new(World::new(
+            seal,
+            &wall::open_files(self.open_files),
+            self.gateway.listeners.has_proxy(),
+        )?));
         self.refill_due = true;
         Ok(())
     }

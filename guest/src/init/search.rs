@@ -14,6 +14,34 @@ pub fn never_there(path: &str) -> HashSet<String> {
     path.split(':').filter(|part| part.starts_with('/') && cannot_be(Path::new(part))).map(String::from).collect()
 }
 
+/// What was seen when a program was looked for ahead of its next use. For kernels whose read-only directories nobody changes
+/// while they are shown: neither can anybody inside, nor need a change outside be seen at once.
+pub struct PassedOver {
+    pub name: String,
+    /// Directories of the PATH before the one that has it.
+    pub directories: HashSet<String>,
+}
+
+impl PassedOver {
+    /// Nothing where the program is nowhere: it may be there the next time.
+    pub fn look(name: &str, path: &str, never_there: &HashSet<String>) -> Option<Self> {
+        if name.is_empty() || name.contains('/') {
+            return None;
+        }
+        let mut directories = HashSet::new();
+        for part in path.split(':').filter(|part| part.starts_with('/') && !never_there.contains(*part)) {
+            match fs::access(Path::new(part).join(name), Access::EXISTS) {
+                Ok(()) => return Some(Self { name: name.into(), directories }),
+                Err(Errno::NOENT) if fs::access(part, Access::WRITE_OK) == Err(Errno::ROFS) => {
+                    directories.insert(part.into());
+                }
+                Err(_) => {}
+            }
+        }
+        None
+    }
+}
+
 fn cannot_be(directory: &Path) -> bool {
     let mut ancestors = directory.ancestors();
     match ancestors.next().map(fs::stat) {

@@ -1,5 +1,6 @@
 //! Monitors that wait for a command. Forking takes its time, and on a busy machine a new process waits
-//! longer for its first turn than one that wakes up: a spare monitor spares a command both.
+//! longer for its first turn than one that wakes up: a spare monitor spares a command both. It has the pipes for
+//! the command's output already.
 
 use std::{
     io::IoSlice,
@@ -7,6 +8,7 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
+use prost::Message as _;
 use rustix::{
     io::Errno,
     net::{
@@ -15,8 +17,9 @@ use rustix::{
     },
 };
 
-use super::guest::Guest;
+use super::{command::Command, guest::Guest, starting::reading_pipe};
 use crate::{
+    proto::link::{HostControl, Start, host_control::Message},
     sys::{
         monitor::{self, SPARE_BYTES, SPARE_POINTERS},
         plan::Plan,
@@ -26,56 +29,98 @@ use crate::{
 
 /// The stream of monitors that have none.
 pub const NO_STREAM: u32 = 0;
+/// How many are made at once where a fork is dear: after each, PID 1 fetches its own memory anew, page by page, and the
+/// next command waits for it.
+const BATCH: usize = 4;
 
 pub struct Spare {
     pub pid: i32,
-    socket: OwnedFd,
+    /// On which it tells about its command.
+    pub socket: OwnedFd,
+    /// Standard output and standard error of its command.
+    pub output: [OwnedFd; 2],
 }
 
 impl Guest {
-    /// A monitor that starts the plan, and the socket on which it tells about it.
-    pub fn employ(&mut self, plan: &Plan, stdio: [BorrowedFd<'_>; 3]) -> Result<(i32, OwnedFd), Errno> {
+    /// A spare monitor that has started the plan, with these descriptors or its own.
+    pub fn employ_spare(&mut self, plan: &Plan, stdio: Option<[BorrowedFd<'_>; 3]>) -> Option<Spare> {
         let fits = plan.bytes().len() <= SPARE_BYTES && plan.pointers() <= SPARE_POINTERS;
         while let Some(spare) = self.spares.pop().filter(|_| fits) {
-            if hand_over(&spare.socket, plan, stdio).is_ok() {
-                return Ok((spare.pid, spare.socket));
+            if spare.is_told(plan, stdio) {
+                return Some(spare);
             }
         }
+        None
+    }
+
+    /// A new monitor that starts the plan, and the socket on which it tells about it.
+    pub fn employ_new(&self, plan: &Plan, stdio: [BorrowedFd<'_>; 3]) -> Result<(i32, OwnedFd), Errno> {
         let (ours, theirs) = sockets()?;
         let fork = || monitor::start(plan, stdio, theirs.as_fd(), &self.board, wall::confine_command);
         let pid = wall::expendable(fork).map_err(errno)?;
         Ok((pid, ours))
     }
 
-    /// Makes a spare monitor if there is none. A sandbox that has been closed without a command waits for its first one;
+    /// Makes spare monitors if there is none. A sandbox that has been closed without a command waits for its first one;
     /// one that has run a single command may never run another.
     pub fn refill(&mut self) {
         self.refill_due = false;
         if !self.spares.is_empty() || self.starts == 1 {
             return;
         }
-        if let Some(world) = self.wall.world_mut() {
-            world.look_around();
+        let Some(world) = self.wall.world_mut() else { return };
+        world.look_around();
+        let wanted = if world.in_gvisor && self.starts > 1 { BATCH } else { 1 };
+        while self.spares.len() < wanted {
+            match self.make_spare() {
+                Ok(spare) => {
+                    self.monitors.insert(spare.pid, NO_STREAM);
+                    self.spares.push(spare);
+                }
+                Err(_) => return,
+            }
         }
-        let Ok((ours, theirs)) = sockets() else { return };
-        let fork = || monitor::start_spare(theirs.as_fd(), &self.board, wall::confine_command);
-        if let Ok(pid) = wall::expendable(fork) {
-            self.monitors.insert(pid, NO_STREAM);
-            self.spares.push(Spare { pid, socket: ours });
+        self.rehearse();
+    }
+
+    /// Has the memory at hand that the next command will need, where a fork has taken it away.
+    fn rehearse(&self) {
+        let Some(world) = self.wall.world().filter(|world| world.in_gvisor) else { return };
+        let name = if world.last_name.is_empty() { "sh" } else { &world.last_name };
+        let control = HostControl {
+            id: 1,
+            message: Some(Message::Start(Start { argv: vec![name.into()], stream: 1, ..Start::default() })),
+        };
+        let decoded = HostControl::decode(control.encode_to_vec().as_slice());
+        if let Ok(HostControl { message: Some(Message::Start(start)), .. }) = decoded {
+            std::hint::black_box(Command::new(world, &start, 0).is_ok());
         }
+    }
+
+    fn make_spare(&self) -> Result<Spare, Errno> {
+        let world = self.wall.world().ok_or(Errno::INVAL)?;
+        let (socket, theirs) = sockets()?;
+        let (stdout, of_stdout) = reading_pipe()?;
+        let (stderr, of_stderr) = reading_pipe()?;
+        let stdio = [world.null.as_fd(), of_stdout.as_fd(), of_stderr.as_fd()];
+        let fork = || monitor::start_spare(stdio, theirs.as_fd(), &self.board, wall::confine_command);
+        let pid = wall::expendable(fork).map_err(errno)?;
+        Ok(Spare { pid, socket, output: [stdout, stderr] })
     }
 }
 
-fn hand_over(socket: &OwnedFd, plan: &Plan, stdio: [BorrowedFd<'_>; 3]) -> Result<(), Errno> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    control.push(SendAncillaryMessage::ScmRights(&stdio));
-    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-    match sendmsg(socket, &[IoSlice::new(plan.bytes())], &mut control, flags) {
-        Ok(count) if count == plan.bytes().len() => Ok(()),
+impl Spare {
+    /// Gives it the plan, and three descriptors if the command is to have others than the spare's own.
+    fn is_told(&self, plan: &Plan, stdio: Option<[BorrowedFd<'_>; 3]>) -> bool {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if let Some(stdio) = &stdio {
+            control.push(SendAncillaryMessage::ScmRights(stdio));
+        }
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         // A new socket has room for more than the largest plan.
-        Ok(_) => Err(Errno::AGAIN),
-        Err(errno) => Err(errno),
+        let sent = sendmsg(&self.socket, &[IoSlice::new(plan.bytes())], &mut control, flags);
+        sent.is_ok_and(|count| count == plan.bytes().len())
     }
 }
 

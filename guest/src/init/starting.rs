@@ -21,6 +21,7 @@ use super::{
     output::Output,
     output_pipes::rewatch,
     process::{Pipe, Process, Starting},
+    spares::Spare,
     terminal,
     world::World,
 };
@@ -37,6 +38,14 @@ use crate::{
 const LONGEST_GRACE: Duration = Duration::from_secs(86_400);
 /// Processes that are running or not yet forgotten.
 const MAX_PROCESSES: usize = 4096;
+
+/// A monitor at work, and the guest's ends of the command's standard descriptors.
+struct Begun {
+    monitor: i32,
+    report: OwnedFd,
+    input: Input,
+    pipes: [Option<Pipe>; 2],
+}
 
 /// The guest's and the command's ends of its standard descriptors.
 struct Ends {
@@ -57,19 +66,13 @@ impl Guest {
         }
         let slot = self.last_slot.wrapping_add(1);
         let command = Command::new(world, start, slot)?;
-        let no_room = |errno: Errno| match errno {
-            Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOSPC => {
-                because("UNAVAILABLE", "no room for another process", errno)
-            }
-            _ => because("INTERNAL", "standard input and output", errno),
-        };
-        let ends = open_ends(world, start).map_err(no_room)?;
-        let stdio = [ends.command[0].as_fd(), ends.command[1].as_fd(), ends.command[2].as_fd()];
         let started = Instant::now();
+        if let (Some(world), Some(name)) = (self.wall.world_mut(), start.argv.first()) {
+            world.last_name.clone_from(name);
+        }
         (self.last_slot, self.starts) = (slot, self.starts.saturating_add(1));
         self.board.slot(slot).store(0, Ordering::Relaxed);
-        let employed = self.employ(&command.plan, stdio);
-        let (monitor, report) = employed.map_err(|errno| command.explain(Step::Monitor, errno.raw_os_error()))?;
+        let Begun { monitor, report, input, pipes } = self.begin(&command, start)?;
         self.monitors.insert(monitor, start.stream);
         if let Err(errno) = self.poller.add(&report, Token::Report(start.stream), EventFlags::IN) {
             // Nobody would hear of it. The noted pid says whether the command runs already.
@@ -85,8 +88,8 @@ impl Guest {
             monitor: Some(monitor),
             report: Some(report),
             terminal: start.terminal.is_some(),
-            input: ends.input,
-            pipes: ends.pipes,
+            input,
+            pipes,
             output: Output::default(),
             started,
             deadline: Some(start.timeout_ms).filter(|timeout| *timeout > 0).and_then(after),
@@ -100,6 +103,27 @@ impl Guest {
         };
         self.processes.insert(start.stream, process);
         Ok(())
+    }
+
+    fn begin(&mut self, command: &Command, start: &Start) -> Result<Begun, Failure> {
+        let plan = &command.plan;
+        if !start.stdin && start.terminal.is_none() {
+            if let Some(Spare { pid, socket, output: [stdout, stderr] }) = self.employ_spare(plan, None) {
+                let pipes = [Some(pipe(stdout, Tag::Stdout)), Some(pipe(stderr, Tag::Stderr))];
+                return Ok(Begun { monitor: pid, report: socket, input: Input::default(), pipes });
+            }
+        }
+        let world = self.wall.world().ok_or_else(|| failure("INVALID_INPUT", "not sealed"))?;
+        let Ends { input, pipes, command: ends } = open_ends(world, start).map_err(no_room)?;
+        let stdio = [ends[0].as_fd(), ends[1].as_fd(), ends[2].as_fd()];
+        let (monitor, report) = match self.employ_spare(plan, Some(stdio)) {
+            Some(spare) => (spare.pid, spare.socket),
+            None => {
+                let employed = self.employ_new(plan, stdio);
+                employed.map_err(|errno| command.explain(Step::Monitor, errno.raw_os_error()))?
+            }
+        };
+        Ok(Begun { monitor, report, input, pipes })
     }
 
     /// A monitor has something to say, or is gone.
@@ -160,6 +184,15 @@ impl Guest {
     }
 }
 
+fn no_room(errno: Errno) -> Failure {
+    match errno {
+        Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOSPC => {
+            because("UNAVAILABLE", "no room for another process", errno)
+        }
+        _ => because("INTERNAL", "standard input and output", errno),
+    }
+}
+
 fn open_ends(world: &World, start: &Start) -> io::Result<Ends> {
     if let Some(window) = &start.terminal {
         let (master, slave) = terminal::open(window.columns, window.rows)?;
@@ -180,7 +213,8 @@ fn open_ends(world: &World, start: &Start) -> io::Result<Ends> {
     Ok(Ends { input, pipes, command: [of_stdin, of_stdout, of_stderr] })
 }
 
-fn reading_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+/// A pipe whose reader does not wait.
+pub fn reading_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
     fcntl_setfl(&reader, OFlags::NONBLOCK)?;
     Ok((reader, writer))

@@ -12,7 +12,7 @@ use rustix::{
     process::Rlimit,
 };
 
-use super::search::never_there;
+use super::search::{PassedOver, never_there};
 use crate::{proto::link, rules::NETWORK_PROXY_PORT};
 
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -33,6 +33,11 @@ pub struct World {
     pub null: OwnedFd,
     /// Directories of the PATH in which nothing needs to be looked for; known once there was time to look.
     pub never_there: HashSet<String>,
+    /// The kernel is gVisor's: a call is dear, and after a fork this process fetches its memory anew, page by page.
+    pub in_gvisor: bool,
+    /// The name of the last program that was asked for, and where it need not be looked for again.
+    pub last_name: String,
+    pub passed_over: Option<PassedOver>,
     /// Devices of what was handed in from outside: not the sandbox's own space.
     pub foreign_devices: Vec<u64>,
 }
@@ -47,14 +52,21 @@ impl World {
             open_files: *open_files,
             null: fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?,
             never_there: HashSet::new(),
+            last_name: String::new(),
+            passed_over: None,
+            in_gvisor: seal.surroundings() == link::Surroundings::Gvisor,
             foreign_devices: seal.mounts.iter().map(|mount| mount.device).collect(),
         })
     }
 
     /// Looks ahead for what is the same for all commands.
     pub fn look_around(&mut self) {
+        let Some(path) = self.environment.get("PATH") else { return };
         if self.never_there.is_empty() {
-            self.never_there = self.environment.get("PATH").map(|path| never_there(path)).unwrap_or_default();
+            self.never_there = never_there(path);
+        }
+        if self.in_gvisor {
+            self.passed_over = PassedOver::look(&self.last_name, path, &self.never_there);
         }
     }
 

@@ -81,11 +81,9 @@ fn prepare_and_execute(job: &Job<'_>, confine: Confine) -> Failed {
         if job.terminal && libc::ioctl(0, libc::TIOCSCTTY, 0) != 0 {
             return (Step::Terminal, errno());
         }
-        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         let mut none: libc::sigset_t = mem::zeroed();
         libc::sigemptyset(&mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut());
-        libc::umask(0o022);
         if let Err(errno) = setrlimit(Resource::Nofile, job.open_files) {
             return (Step::Limits, errno.raw_os_error());
         }

@@ -52,10 +52,16 @@ pub fn start(
     })
 }
 
-/// Forks a monitor that waits for a plan, which comes with the three descriptors.
-pub fn start_spare(socket: BorrowedFd<'_>, board: &Board, confine: Confine) -> io::Result<i32> {
+/// Forks a monitor that waits for a plan. The command gets these three descriptors, unless others come with the plan.
+pub fn start_spare(
+    stdio: [BorrowedFd<'_>; 3],
+    socket: BorrowedFd<'_>,
+    board: &Board,
+    confine: Confine,
+) -> io::Result<i32> {
+    let stdio = stdio.map(|fd| fd.as_raw_fd());
     fork(|| {
-        settle(socket.as_raw_fd(), [0, 1, 2]);
+        settle(socket.as_raw_fd(), stdio);
         // SAFETY: the only use of it in this process.
         let (bytes, pointers) = unsafe { &mut *ROOM.0.get() };
         let length = receive(bytes);
@@ -79,7 +85,8 @@ fn fork(child: impl FnOnce()) -> io::Result<i32> {
     }
 }
 
-/// Keeps the socket and three descriptors, closes all others, takes no signals.
+/// Keeps the socket and three descriptors, closes all others, takes no signals. What is the same for all commands is done
+/// here, so that a command that comes to a spare monitor need not wait for it.
 fn settle(socket: c_int, stdio: [c_int; 3]) {
     // SAFETY: system calls on descriptors and masks only; nothing of the parent's memory is freed.
     unsafe {
@@ -87,6 +94,9 @@ fn settle(socket: c_int, stdio: [c_int; 3]) {
         let mut all: libc::sigset_t = mem::zeroed();
         libc::sigfillset(&mut all);
         libc::sigprocmask(libc::SIG_SETMASK, &all, ptr::null_mut());
+        // For the command, which gets it from here.
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::umask(0o022);
         libc::prctl(libc::PR_SET_NAME, c"caisson-monitor".as_ptr());
         // Older gVisors do not know it; the wall reports that.
         let mut fine = libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) == 0 || errno() == libc::EINVAL;
@@ -102,7 +112,7 @@ fn settle(socket: c_int, stdio: [c_int; 3]) {
     close_from(SOCKET as u32 + 1);
 }
 
-/// Takes a plan and its descriptors from PID 1. Gives the plan's length, 0 when none comes.
+/// Takes a plan, and descriptors if any come with it, from PID 1. Gives the plan's length, 0 when none comes.
 fn receive(bytes: &mut [u8]) -> usize {
     let mut filled = 0;
     loop {

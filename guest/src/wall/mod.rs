@@ -39,6 +39,7 @@ pub use cores::forbid_cores;
 pub use gvisor::make_door;
 pub use network::{FALLBACK_PORTS, catches_every_port};
 pub use oom::expendable;
+pub use rlimits::open_files;
 pub use step::SealError;
 
 /// A world that only its mounts are missing from.

@@ -48,14 +48,18 @@ pub fn bound(asked: Option<&Rlimits>, report: &mut Report) -> Result<(), SealErr
     Ok(())
 }
 
-/// Bounds the calling process as a command. Async-signal-safe.
+/// A command's bound on open files, where it would have had this one.
+pub fn open_files(usual: Rlimit) -> Rlimit {
+    match COMMAND.get().and_then(|bounds| bounds.open_files) {
+        Some(bound) => Rlimit { current: Some(bound), maximum: Some(bound) },
+        None => usual,
+    }
+}
+
+/// Bounds the calling process as a command, save its open files: PID 1 knows them. Async-signal-safe.
 pub fn bound_command() -> Result<(), i32> {
     let Some(bounds) = COMMAND.get() else { return Ok(()) };
-    for (resource, bound) in [
-        (Resource::Nofile, bounds.open_files),
-        (Resource::Nproc, bounds.processes),
-        (Resource::Fsize, bounds.file_size),
-    ] {
+    for (resource, bound) in [(Resource::Nproc, bounds.processes), (Resource::Fsize, bounds.file_size)] {
         if let Some(bound) = bound {
             set(resource, bound).map_err(rustix::io::Errno::raw_os_error)?;
         }
