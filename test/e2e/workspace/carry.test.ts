@@ -222,5 +222,24 @@ for (const account of accounts()) {
       await it.client.system.prune();
       assert.equal((await usage()).count, 0);
     });
+
+    test("agents' own directories are kept per project on request, and freed only when they are named", async () => {
+      using one = makeProject(account);
+      using other = makeProject(account);
+      const run = (dir: string, script: string, caches: string[]) =>
+        it.client.run(["sh", "-c", script], { spec: { workspace: { dir }, caches } });
+      const agents = ["claude", "codex", "gemini"];
+      const write = `for agent in ${agents.join(" ")}; do echo kept > ~/.$agent/mark; done; echo $CLAUDE_CONFIG_DIR`;
+      assert.equal((await run(one.dir, write, agents)).stdout.text, "/home/agent/.claude\n");
+      const read = "cat ~/.claude/mark ~/.codex/mark ~/.gemini/mark 2>/dev/null";
+      await it.client.system.prune();
+      assert.equal((await run(one.dir, read, agents)).stdout.text, "kept\nkept\nkept\n");
+      assert.equal((await run(one.dir, read, ["all"])).stdout.text, "", "all are those of package managers");
+      assert.equal((await run(other.dir, read, agents)).stdout.text, "");
+      const usage = async () => (await it.client.system.usage()).find(({ what }) => what === "agents")!;
+      assert.equal((await usage()).count, 2);
+      await it.client.system.prune({ agents: true });
+      assert.equal((await usage()).count, 0);
+    });
   });
 }

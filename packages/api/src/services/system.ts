@@ -45,7 +45,9 @@ export function systemService(engine: Engine, system: SystemInfo, repeats: Repea
       return { items: await engine.usage() };
     },
     async prune(request, call) {
-      return await repeats.once(SystemService.method.prune, request, call, () => engine.prune(call));
+      return await repeats.once(SystemService.method.prune, request, call, () =>
+        engine.prune(call, request.agents),
+      );
     },
   });
 }

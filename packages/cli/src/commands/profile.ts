@@ -51,6 +51,8 @@ const show = defineCommand({
           .map(([key, value]) => `${key}=${value}`)
           .join(" ") || "nothing",
       ],
+      ["secrets", profile.secrets.join(", ") || "none"],
+      ["caches", profile.caches.join(", ") || "none"],
       ...limitRows(profile.limits),
     ];
     const rows = values.map(([key, value]) => [`  ${key}`, value, profile.explained[key] ?? ""]);

@@ -63,8 +63,8 @@ export const specOptions = {
   cache: {
     kind: "choice",
     many: true,
-    choices: ["npm", "cargo", "pip", "go", "maven", "all"],
-    summary: "Keep a private cache for this project",
+    choices: ["npm", "cargo", "pip", "go", "maven", "all", "claude", "codex", "gemini"],
+    summary: "Keep a private cache, or an agent's own directory, for this project",
   },
   memory: { kind: "size", short: "m", summary: "Memory" },
   cpus: { kind: "number", summary: "Processors, such as 1.5" },

@@ -101,9 +101,9 @@ export class System {
     return items.map(usageItemFrom);
   }
 
-  /** Frees what ended sandboxes left. */
-  async prune(options?: OnceOptions): Promise<{ sandboxes: number; bytes: number }> {
-    const request = { idempotencyKey: this.#caller.key(options) };
+  /** Frees what ended sandboxes left; with `agents` also what agents keep of their own. */
+  async prune(options?: OnceOptions & { agents?: boolean }): Promise<{ sandboxes: number; bytes: number }> {
+    const request = { idempotencyKey: this.#caller.key(options), agents: options?.agents ?? false };
     const { sandboxes, bytes } = await this.#caller.unary(
       (c) => c.SystemService.method.prune,
       request,

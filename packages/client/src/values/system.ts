@@ -53,6 +53,8 @@ export interface Profile {
   env: Record<string, string>;
   network: string;
   toolchains: string;
+  secrets: string[];
+  caches: string[];
   explained: Record<string, string>;
 }
 
@@ -96,9 +98,8 @@ export function findingFrom({ subject, level, message, fix }: FindingMessage): F
 }
 
 export function profileFrom(message: ProfileMessage): Profile {
-  const { name, description, syscalls, denyRead, allowWrite, env, network, toolchains, explained } = message;
-  const limits = limitsFrom(message.limits);
-  return { name, description, limits, syscalls, denyRead, allowWrite, env, network, toolchains, explained };
+  const { $typeName, $unknown, limits, networkRules, ...plain } = message;
+  return { ...plain, limits: limitsFrom(limits) };
 }
 
 export function presetFrom({ name, hosts, env, notes }: PresetMessage): Preset {

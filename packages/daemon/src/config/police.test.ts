@@ -75,6 +75,28 @@ test("what a request leaves out of its sandbox comes from the configuration, and
   );
 });
 
+test("a profile adds its secrets and what it keeps; the machine's policy bounds those, too", async () => {
+  const user = "profiles: { agent: { secrets: [TOKEN], caches: [claude] } }\n";
+  const request = { profile: "agent", workspace: { dir: "/nowhere" }, secrets: ["OWN"], caches: ["npm"] };
+  const { secrets, caches } = await (await completion({ user }))(request);
+  assert.deepEqual(
+    [secrets, caches],
+    [
+      ["OWN", "TOKEN"],
+      ["npm", "claude"],
+    ],
+  );
+  const alone = await (await completion({ user }))({ profile: "agent" });
+  assert.deepEqual(
+    [alone.secrets, alone.caches ?? []],
+    [["TOKEN"], []],
+    "there is no project to keep it for",
+  );
+  if (process.getuid?.() !== 0) return;
+  const bounded = await completion({ user, policy: "secrets: [OWN]\n" });
+  await assert.rejects(bounded(request), /the secret TOKEN/);
+});
+
 test("a machine's policy lowers limits that a profile or a request would have higher", {
   skip: process.getuid!() !== 0 && "needs root to own the file",
 }, async () => {

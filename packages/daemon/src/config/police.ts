@@ -26,7 +26,12 @@ export function completeSpec(config: Config, trust: Trust): CompleteSpec {
   return async (spec) => {
     const { values } = await config.forProject(spec.workspace?.dir ?? "", (file) => trust.trusts(file));
     const completed = complete(spec, values);
-    completed.network = completeNetwork(spec.network, values, profileOf(completed, profiles).network);
+    const profile = profileOf(completed, profiles);
+    completed.network = completeNetwork(spec.network, values, profile.network);
+    completed.secrets = [...new Set([...(completed.secrets ?? []), ...profile.secrets])];
+    // They belong to a project; without one there is nothing to keep.
+    if (spec.workspace?.dir)
+      completed.caches = [...new Set([...(completed.caches ?? []), ...profile.caches])];
     if (policy) await bound(completed, policy, profiles);
     return completed;
   };

@@ -196,7 +196,8 @@ export const settings = {
   "sandbox.caches": {
     kind: "list",
     default: [],
-    about: "Private caches kept per project: npm, cargo, pip, go, maven or all.",
+    about:
+      "What is kept per project: caches (npm, cargo, pip, go, maven, or all of these), agents' directories (claude, codex, gemini).",
     project: true,
   },
   "sandbox.env": { kind: "table", default: {}, about: "Variables for every command.", project: true },

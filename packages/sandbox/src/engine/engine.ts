@@ -122,7 +122,8 @@ export interface Engine {
   drivers(): Promise<DriverInfo[]>;
   diagnose(): Promise<Finding[]>;
   usage(): Promise<UsageItem[]>;
-  prune(call: CallContext): Promise<{ sandboxes: number; bytes: bigint }>;
+  /** With `agents` also what agents keep of their own. */
+  prune(call: CallContext, agents: boolean): Promise<{ sandboxes: number; bytes: bigint }>;
   /** Lets go of every sandbox without ending it. */
   close(): Promise<void>;
 }

@@ -276,7 +276,7 @@ class SandboxEngine implements Engine {
 
   usage: Engine["usage"] = () => usageItems(this.#context);
 
-  prune: Engine["prune"] = (call) => prune(this.#context, call.actor);
+  prune: Engine["prune"] = (call, agents) => prune(this.#context, call.actor, agents);
 
   close: Engine["close"] = async () => {
     const context = this.#context;

@@ -66,7 +66,7 @@ test("what is kept of ended sandboxes can be seen and freed", async () => {
   }
   const ended = (await rig.engine.usage()).find((item) => item.what === "ended");
   assert.equal(ended?.count, 3);
-  assert.equal((await rig.engine.prune(call)).sandboxes, 3);
+  assert.equal((await rig.engine.prune(call, false)).sandboxes, 3);
   const left = await rig.engine.list({ labels: {}, all: true, pageSize: 0, pageToken: "" });
   assert.deepEqual(left.sandboxes, []);
   assert.deepEqual([...rig.store.scan(kinds.process)], []);

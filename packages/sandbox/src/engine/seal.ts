@@ -1,6 +1,7 @@
 import { MechanismState } from "@caisson/contract";
 import type { SealInit } from "../link/guest.ts";
 import { tierName } from "../profiles/index.ts";
+import { cacheEnv } from "./caches.ts";
 import { gitConfig } from "./git.ts";
 import { imageEnv } from "./image.ts";
 import { envList, hostnameOf, inside, insidePath, sandboxEnv } from "./inside.ts";
@@ -36,6 +37,7 @@ export function sealOf(
           ...hostTrust(plan.image),
           ...plan.toolchains?.env,
           ...plan.network.presetEnv,
+          ...cacheEnv(plan.caches),
         },
       ),
     ),

@@ -27,6 +27,8 @@ export const builtinProfiles: readonly SandboxProfile[] = [
     network: "off",
     networkRules: noRules,
     toolchains: "off",
+    secrets: [],
+    caches: [],
   },
   {
     name: "moderate",
@@ -47,6 +49,8 @@ export const builtinProfiles: readonly SandboxProfile[] = [
     network: "off",
     networkRules: noRules,
     toolchains: "auto",
+    secrets: [],
+    caches: [],
   },
   {
     name: "permissive",
@@ -67,5 +71,7 @@ export const builtinProfiles: readonly SandboxProfile[] = [
     network: "ask",
     networkRules: noRules,
     toolchains: "auto",
+    secrets: [],
+    caches: [],
   },
 ];

@@ -32,6 +32,8 @@ const keys = [
   "env",
   "network",
   "toolchains",
+  "secrets",
+  "caches",
 ];
 
 /** A profile of the configuration: another one with some options changed. */
@@ -68,7 +70,14 @@ export function customProfile(
     network: network.mode,
     networkRules: network.rules,
     toolchains,
+    secrets: added(parent.secrets, options.secrets, `${at}.secrets`),
+    caches: added(parent.caches, options.caches, `${at}.caches`),
   };
+}
+
+/** What comes on top of the parent's. */
+function added(parent: readonly string[], value: unknown, at: string): string[] {
+  return [...new Set([...parent, ...list(value ?? [], at)])];
 }
 
 const ruleLists = ["allow", "deny", "presets"] as const;

@@ -31,6 +31,8 @@ export function explainProfile(profile: SandboxProfile): Record<string, string> 
     toolchains: `Toolchains of the host that your PATH uses, read-only and without credentials: ${
       profile.toolchains === "auto" ? "shown" : "not shown"
     }.`,
+    secrets: `Secrets that every sandbox gets, as placeholders: ${names(profile.secrets)}.`,
+    caches: `What is kept for each project from one sandbox to the next: ${names(profile.caches)}.`,
     network: `Connections to the outside: ${network(profile)}.`,
   };
 }

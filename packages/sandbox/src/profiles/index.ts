@@ -75,6 +75,8 @@ export class Profiles {
           presets: [...profile.networkRules.presets],
         },
         toolchains: profile.toolchains,
+        secrets: [...profile.secrets],
+        caches: [...profile.caches],
         explained: explainProfile(profile),
       }),
     );

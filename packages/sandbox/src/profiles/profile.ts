@@ -18,6 +18,9 @@ export interface SandboxProfile {
   networkRules: NetworkRules;
   /** Does the caller's PATH bring its toolchains in? */
   toolchains: ToolchainMode;
+  /** Secrets that its sandboxes get, and what is kept for their projects, beside what they ask for. */
+  secrets: readonly string[];
+  caches: readonly string[];
 }
 
 export interface NetworkRules {

@@ -8,7 +8,7 @@ const codeIs = (code: string, words: RegExp) => (error: unknown) =>
 
 test("every option of every profile is explained", () => {
   for (const profile of new Profiles().list()) {
-    assert.equal(Object.keys(profile.explained).length, 13);
+    assert.equal(Object.keys(profile.explained).length, 15);
     for (const line of Object.values(profile.explained)) assert.match(line, /: .+\.$/);
   }
 });
@@ -21,8 +21,10 @@ test("a profile of the configuration changes what it names and keeps the rest", 
       syscalls: ["debug"],
       deny_read: ["~/.ssh"],
       env: { A: "1" },
+      secrets: ["TOKEN"],
+      caches: ["npm"],
     },
-    other: { extends: "mine", limits: { memory_bytes: 5_000_000 } },
+    other: { extends: "mine", limits: { memory_bytes: 5_000_000 }, caches: ["claude"] },
   });
   const other = profiles.get("other");
   assert.equal(other.limits.pids, 7);
@@ -30,6 +32,7 @@ test("a profile of the configuration changes what it names and keeps the rest", 
   assert.equal(other.limits.timeoutMs, profiles.get("restrictive").limits.timeoutMs);
   assert.deepEqual(other.syscalls, ["debug"]);
   assert.deepEqual(other.env, { A: "1" });
+  assert.deepEqual([other.secrets, other.caches], [["TOKEN"], ["npm", "claude"]]);
 });
 
 test("mistakes in a profile are named", () => {
@@ -41,6 +44,7 @@ test("mistakes in a profile are named", () => {
     [{ syscalls: ["ptrace"] }, /knows debug and nested, not ptrace/],
     [{ deny_read: ["relative"] }, /absolute/],
     [{ network: "open" }, /can be off, allow, ask, on/],
+    [{ secrets: "TOKEN" }, /profiles\.x\.secrets must be a list/],
     [{ env: { "A B": "1" } }, /variable's name/],
     ["text", /must be a table/],
   ];

@@ -174,8 +174,9 @@ export type SandboxSpec = Message<"caisson.v1.SandboxSpec"> & {
   git?: GitIdentity | undefined;
 
   /**
-   * Private caches of package managers that are kept for this project from one sandbox to the next: `npm`, `cargo`,
-   * `pip`, `go`, `maven`, or `all`. Default: none; caches are gone with the sandbox.
+   * What is kept for this project from one sandbox to the next, shared with no other project: caches of package managers
+   * (`npm`, `cargo`, `pip`, `go`, `maven`, or `all` of these), and agents' own directories (`claude`, `codex`, `gemini`:
+   * settings, conversations). Default: none; everything is gone with the sandbox.
    *
    * @generated from field: repeated string caches = 17;
    */
