@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { Box } from "@caisson/client";
 import { accounts } from "../../support/daemon.ts";
@@ -10,6 +12,17 @@ import { listing, makeProject, type Project, type Subject, sameTree, subject } f
 const { CAISSON_SEED, CAISSON_ROUNDS } = process.env;
 const first = Number(CAISSON_SEED ?? (CAISSON_ROUNDS ? Math.floor(Math.random() * 1e9) : 998_546_198));
 const rounds = Number(CAISSON_ROUNDS ?? (CAISSON_SEED ? 1 : 6));
+
+/** Contents are compared by whoever may read them. */
+const readable = "find . -type f -exec chmod u+rw {} +";
+/** Git does not know them, and leaves them in the way. */
+const withoutEmpty = "find . -mindepth 1 -type d -empty -delete";
+/** Files with their contents, whether they can be executed, and links. */
+const whatGitKnows = `
+  find . -path ./.git -prune -o -type l -printf 'l %P -> %l\\0' -o -type f -perm -u=x -printf 'x %P\\0' -o -type f -printf 'f %P\\0' |
+    LC_ALL=C sort -z | tr '\\0' '\\n'
+  find . -path ./.git -prune -o -type f -print0 | LC_ALL=C sort -z | xargs -0 -r sha256sum -b --
+`;
 
 for (const [account, mode] of accounts().flatMap((who) =>
   (["overlay", "copy"] as const).map((how) => [who, how] as const),
@@ -69,6 +82,21 @@ for (const [account, mode] of accounts().flatMap((who) =>
         const repeated = await box.workspace.apply();
         assert.equal(repeated.conflicts, 0, `seed ${seed}: what undo restored is no change of the host's`);
         sameTree(project.list(), later, `seed ${seed}: applied once more`);
+        await box.delete();
+      }
+    });
+
+    it("exports a patch of which git makes the tree that the sandbox saw", async () => {
+      for (let seed = first; seed < first + Math.ceil(rounds / 2); seed++) {
+        using project = makeProject(account, `${edits(seed ^ 0x5eed, 80)}\n${readable}\n${withoutEmpty}`);
+        using copy = makeProject(account, `cp -aT ${project.dir} .; git init -q`);
+        const box = await attached(project);
+        await inside(box, `${edits(seed, 60)}\n${readable}`);
+        const seen = await inside(box, whatGitKnows);
+        const patch = join(copy.dir, ".git/patch");
+        writeFileSync(patch, Buffer.concat(await Array.fromAsync(box.workspace.export())));
+        if (statSync(patch).size > 0) copy.sh(`git apply --whitespace=nowarn .git/patch`);
+        sameTree(copy.sh(whatGitKnows), seen, `seed ${seed}`);
         await box.delete();
       }
     });

@@ -1,34 +1,29 @@
 // Patches of what is not text, in git's own form: both contents whole, compressed, in base 85.
 import { hash } from "node:crypto";
 import { deflateSync } from "node:zlib";
-import { type LayerChange, LayerFileType, type LayerState } from "@caisson/contract/keeper";
-import { quoted } from "./quote.ts";
+import { LayerFileType, type LayerState } from "@caisson/contract/keeper";
+import { headOf, type Section } from "./sections.ts";
 
 const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
 /** Bytes in one line. */
 const lineBytes = 52;
 
-/** Undefined where a content is missing, for instance because it is too large. */
-export function binaryPatch(change: LayerChange): string | undefined {
-  const [before, after] = [contentOf(change.old), contentOf(change.new)];
+/** One section; undefined where a content is missing, for instance because it is too large. */
+export function binaryPatch(section: Section): string | undefined {
+  const { old, now } = section;
+  const [before, after] = [contentOf(old), contentOf(now)];
   if (before === undefined || after === undefined) return undefined;
-  const [oldMode, newMode] = [modeOf(change.old), modeOf(change.new)];
-  const name = quoted(change.path);
-  const from = change.from.length > 0 ? quoted(change.from) : name;
-  const lines = [`diff --git ${inside("a/", from)} ${inside("b/", name)}`];
-  if (!oldMode) lines.push(`new file mode ${newMode}`);
-  else if (!newMode) lines.push(`deleted file mode ${oldMode}`);
-  else if (oldMode !== newMode) lines.push(`old mode ${oldMode}`, `new mode ${newMode}`);
-  if (change.from.length > 0) lines.push("similarity index 100%", `rename from ${from}`, `rename to ${name}`);
-  if (Buffer.compare(before, after) !== 0 || !oldMode || !newMode) {
+  const hasContent = !old || !now || Buffer.compare(before, after) !== 0;
+  const lines = headOf(section, hasContent);
+  if (hasContent) {
     lines.push(
-      `index ${blobId(change.old && before)}..${blobId(change.new && after)}`,
+      `index ${blobId(old && before)}..${blobId(now && after)}`,
       "GIT binary patch",
       ...literal(after),
       ...literal(before),
     );
   }
-  return `${lines.join("\n")}\n`;
+  return lines.map((line) => `${line}\n`).join("");
 }
 
 function literal(content: Buffer): string[] {
@@ -67,17 +62,6 @@ function blobId(content: Buffer | undefined): string {
 function contentOf(state: LayerState | undefined): Buffer | undefined {
   if (state === undefined) return Buffer.alloc(0);
   if (state.type === LayerFileType.SYMLINK) return Buffer.from(state.target);
-  if (state.type !== LayerFileType.REGULAR) return undefined;
   if (state.size === 0n) return Buffer.alloc(0);
   return state.content && Buffer.from(state.content);
-}
-
-function modeOf(state: LayerState | undefined): string {
-  if (state === undefined) return "";
-  if (state.type === LayerFileType.SYMLINK) return "120000";
-  return (state.mode & 0o111) === 0 ? "100644" : "100755";
-}
-
-function inside(prefix: string, name: string): string {
-  return name.startsWith('"') ? `"${prefix}${name.slice(1)}` : `${prefix}${name}`;
 }

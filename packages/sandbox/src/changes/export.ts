@@ -1,12 +1,13 @@
 // Changes in a form that other tools take.
 import { CaissonError } from "@caisson/contract";
-import { type LayerChange, LayerFileType } from "@caisson/contract/keeper";
+import type { LayerChange } from "@caisson/contract/keeper";
 import { binaryPatch } from "./binary-patch.ts";
 import { type Layer, place, scan, sinceOf } from "./changes.ts";
 import { matcher } from "./glob.ts";
 import { withoutIgnored } from "./ignored.ts";
 import { runJob } from "./job.ts";
-import { patchOf } from "./patch.ts";
+import { textPatch } from "./patch.ts";
+import { sectionsOf } from "./sections.ts";
 
 /** Files up to this size can stand in a patch. */
 const contentBytes = 16n << 20n;
@@ -26,16 +27,16 @@ async function* asPatch(layer: Layer, options: ExportOptions): AsyncGenerator<Ui
   const encoder = new TextEncoder();
   for await (const change of chosen(layer, options, { content: contentBytes, binary: true })) {
     const path = Buffer.from(change.path).toString("utf8");
-    // No tool takes patches of git's own files; directories have no place in one.
-    if (path.split("/").includes(".git") || isDirectory(change)) continue;
-    const patch = (await patchOf(change))?.text ?? binaryPatch(change);
-    if (patch === undefined) {
-      throw new CaissonError(
-        "TOO_LARGE",
-        `${path.slice(0, 200)} does not fit into a patch; export an archive`,
-      );
+    // No tool takes patches of git's own files.
+    if (path.split("/").includes(".git")) continue;
+    for (const section of sectionsOf(change)) {
+      const patch = (await textPatch(section))?.text ?? binaryPatch(section);
+      if (patch === undefined) {
+        const words = `${path.slice(0, 200)} does not fit into a patch; export an archive`;
+        throw new CaissonError("TOO_LARGE", words);
+      }
+      if (patch !== "") yield encoder.encode(patch);
     }
-    yield encoder.encode(patch);
   }
 }
 
@@ -62,9 +63,4 @@ function chosen(
       if (matches(Buffer.from(change.path).toString("utf8"))) yield change;
   })();
   return hideIgnored ? withoutIgnored(layer, matching) : matching;
-}
-
-function isDirectory({ old, new: now }: LayerChange): boolean {
-  const is = (type: LayerFileType | undefined) => type === LayerFileType.DIRECTORY;
-  return is(now?.type) ? old === undefined || is(old.type) : now === undefined && is(old?.type);
 }
