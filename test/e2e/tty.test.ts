@@ -38,6 +38,14 @@ function suite(account: Account): void {
       assert.equal(await seat.code, 9);
     });
 
+    it("is told how many colours the terminal has", async () => {
+      const told = { account: daemon.account, env: { ...daemon.env, COLORTERM: "truecolor" } };
+      const script = 'echo "$TERM $COLORTERM"';
+      using seat = new Seat(told, ["exec", "-it", box, "--", "sh", "-c", script]);
+      await seat.shows(/xterm truecolor\r\n/);
+      assert.equal(await seat.code, 0);
+    });
+
     it("passes Ctrl-C to what runs in front, and goes on", async () => {
       const seat = sit(
         "exec",

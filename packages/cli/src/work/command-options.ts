@@ -66,7 +66,12 @@ export async function execOptions(
   const env = await readEnvironment(values, io);
   if (env) options.env = env;
   if (values["shell-state"]) options.shellState = true;
-  if (values.tty) options.terminal = { ...io.size, term: io.env.TERM };
+  if (values.tty) {
+    options.terminal = { ...io.size, term: io.env.TERM };
+    // How many colours it has is not in its name.
+    const { COLORTERM = "" } = await io.askEnv(["COLORTERM"]);
+    if (["truecolor", "24bit"].includes(COLORTERM)) options.env = { COLORTERM, ...options.env };
+  }
   if (takesStdin(values, io)) options.openStdin = true;
   return options;
 }
