@@ -1,6 +1,10 @@
 //! Writes down, for `caisson-ctl info`, what a sandbox is and what holds.
 
-use std::{fmt::Write, fs, io, os::unix::fs::symlink};
+use std::{
+    fmt::Write,
+    fs, io,
+    os::unix::fs::{FileExt, symlink},
+};
 
 use crate::proto::link::{Description, Hold};
 
@@ -13,6 +17,19 @@ pub fn write(description: Option<&Description>, holds: &[Hold]) -> io::Result<()
     fs::write(format!("{DIRECTORY}/info.json"), text(description, holds))?;
     fs::create_dir_all(format!("{DIRECTORY}/bin"))?;
     symlink("../guest", format!("{DIRECTORY}/bin/caisson-ctl"))
+}
+
+/// The same for a copy of the sandbox, which has an id of its own. Ids are equally long, so that it can be put over the other.
+pub fn rename(before: &str, id: &str) -> io::Result<()> {
+    let mut start = String::new();
+    fields(&mut start, &[("id", before)]);
+    let mut found = vec![0; start.len()];
+    let file = fs::OpenOptions::new().read(true).write(true).open(format!("{DIRECTORY}/info.json"))?;
+    file.read_exact_at(&mut found, 0)?;
+    if found != start.as_bytes() || id.len() != before.len() || id.contains(['"', '\\']) {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    file.write_all_at(id.as_bytes(), (start.len() - 1 - before.len()) as u64)
 }
 
 /// One string from the first letter to the last: this is written while somebody waits for the sandbox.

@@ -9,7 +9,7 @@ pub struct HostControl {
     /// Answers carry the same number. 0: no answer is wanted.
     #[prost(uint32, tag = "1")]
     pub id: u32,
-    #[prost(oneof = "host_control::Message", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14")]
+    #[prost(oneof = "host_control::Message", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15")]
     pub message: ::core::option::Option<host_control::Message>,
 }
 /// Nested message and enum types in `HostControl`.
@@ -42,6 +42,8 @@ pub mod host_control {
         Dial(super::Dial),
         #[prost(message, tag = "14")]
         Ports(super::GetPorts),
+        #[prost(message, tag = "15")]
+        Renew(super::Renew),
     }
 }
 /// The payload of a CONTROL frame from the guest.
@@ -256,6 +258,14 @@ pub struct Seal {
     pub etc: ::std::collections::HashMap<::prost::alloc::string::String, ::prost::alloc::string::String>,
     #[prost(enumeration = "Surroundings", tag = "18")]
     pub surroundings: i32,
+}
+/// After the seal and before the first command: the sandbox is a copy of one that was closed under another name. Its host name
+/// and its machine id are renewed from around the guest.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Renew {
+    /// Its own id.
+    #[prost(string, tag = "1")]
+    pub sandbox: ::prost::alloc::string::String,
 }
 /// A sandbox as whoever works in it may know it.
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -26,6 +26,7 @@ impl Guest {
             Message::Mounts(_) => Err(failure("INVALID_INPUT", "mounts come from a broker")),
             Message::Seal(seal) => self.on_seal(id, seal).map(|()| None),
             _ if !self.wall.is_closed() => Err(failure("INVALID_INPUT", "the sandbox is not sealed")),
+            Message::Renew(renew) => self.renew(&renew).map(done),
             Message::Start(start) => self.start(id, &start).map(|()| None),
             Message::Signal(signal) => self.signal(&signal).map(done),
             Message::Resize(resize) => self.resize(&resize).map(done),

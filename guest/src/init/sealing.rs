@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::{calls::answer, failure::failure, guest::Guest, world::World};
 use crate::{
     ctl::note,
-    proto::link::{Failure, Hold, Seal, Sealed, guest_control::Message, mount::Kind},
+    proto::link::{Failure, Hold, Renew, Seal, Sealed, guest_control::Message, mount::Kind},
     wall::{self, Prepared, SealError},
 };
 
@@ -19,6 +19,8 @@ pub const MAX_MOUNTS: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// A wall that cannot be described to the commands behind it is as good as none.
 const STEP_DESCRIPTORS: u8 = 73;
+/// The variable that tells commands in which sandbox they are.
+const ID: &str = "CAISSON_SANDBOX";
 
 pub type Preparer = fn(&Seal) -> Result<Prepared, SealError>;
 pub type Sealer = fn(&Seal, Prepared, Vec<OwnedFd>, &[i32]) -> Result<Vec<Hold>, SealError>;
@@ -171,6 +173,17 @@ impl Guest {
         )?));
         self.refill_due = true;
         Ok(())
+    }
+
+    /// The sandbox is a copy of one that was closed before anybody asked for it.
+    pub fn renew(&mut self, renew: &Renew) -> Result<(), Failure> {
+        let unused = self.starts == 0;
+        let Some(world) = self.wall.world_mut().filter(|_| unused) else {
+            return Err(failure("INVALID_INPUT", "only a sandbox that was never used gets another id"));
+        };
+        let before = world.environment.insert(ID.into(), renew.sandbox.clone()).unwrap_or_default();
+        note::rename(&before, &renew.sandbox)
+            .map_err(|error| failure("INTERNAL", format!("the sandbox's note: {error}")))
     }
 
     /// Says why and ends: half a wall is none.

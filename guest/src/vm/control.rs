@@ -1,6 +1,8 @@
 //! The host's words to the machine, one a line: `open TOKEN SEED NANOSECONDS` makes the data port the guest's link, or
 //! says that somebody will connect to the guest's own socket, where there is one;
 //! `limit TOKEN BYTES` bounds the memory of everything inside; `ping TOKEN` asks whether the guest is there;
+//! `park TOKEN` makes a machine whose wall is closed ready to be copied, and `wake TOKEN SEED NANOSECONDS NAME` makes a copy a
+//! sandbox of its own (`parking`);
 //! `rehearse TOKEN` has everything done once (`rehearsal`); `panic TOKEN` makes the kernel panic, to see what the host
 //! makes of it.
 //!
@@ -34,6 +36,7 @@ use rustix::{
 use super::{
     DOOR,
     machine::bound_memory,
+    parking::Parked,
     ports::{find, open_port, read_some, wait_readable, write_all},
     rehearsal::rehearse,
 };
@@ -51,8 +54,8 @@ const TOKEN_CHARACTERS: usize = 64;
 const TOKEN_WITHIN: Duration = Duration::from_secs(10);
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-struct Open {
-    token: String,
+pub struct Open {
+    pub token: String,
     seed: [u8; SEED_BYTES],
     time: Timespec,
 }
@@ -66,6 +69,7 @@ pub fn serve(guest: Pid) -> io::Result<i32> {
     let waiting = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&waiting, &control, epoll::EventData::new_u64(0), epoll::EventFlags::IN | epoll::EventFlags::ET)?;
     epoll::add(&waiting, &ended, epoll::EventData::new_u64(1), epoll::EventFlags::IN)?;
+    let mut machine = Machine { guest, control, data, parked: None };
     let mut line = Vec::new();
     let mut buffer = [0; 512];
     loop {
@@ -78,14 +82,14 @@ pub fn serve(guest: Pid) -> io::Result<i32> {
             return Ok(status.exit_status().unwrap_or(255));
         }
         loop {
-            let count = read_some(&control, &mut buffer)?;
+            let count = read_some(&machine.control, &mut buffer)?;
             if count == 0 {
                 break;
             }
             for byte in &buffer[..count] {
                 match byte {
                     b'\n' => {
-                        hear(&String::from_utf8_lossy(&line), &control, &data);
+                        machine.hear(&String::from_utf8_lossy(&line));
                         line.clear();
                     }
                     _ if line.len() < LINE_BYTES => line.push(*byte),
@@ -162,35 +166,83 @@ fn answer(line: &str) -> Option<String> {
     })
 }
 
-/// Half a line of a connection that was cut is no word of ours, and is passed over.
-fn hear(line: &str, control: &OwnedFd, data: &PathBuf) {
-    let until = Instant::now() + ANSWER_WITHIN;
-    let answer = match line.split_once(' ') {
-        Some(("ping", token)) => match hand_over(None) {
-            Ok(()) => format!("ok {token}\n"),
-            Err(error) => format!("error {token} {error}\n"),
-        },
-        Some(("limit" | "rehearse" | "panic", _)) => {
-            let Some(answer) = answer(line) else { return };
-            answer
-        }
-        Some(("open", words)) => {
-            let Some(open) = parse(words) else { return };
-            let prepared = refresh(&open).and_then(|()| take_back()).and_then(|()| open_port(data));
-            match prepared {
-                Ok(port) => {
-                    let said = write_all(control, format!("ok {}\n", open.token).as_bytes(), until);
-                    if let Err(error) = said.and_then(|()| pass_on(port, &open.token)) {
-                        eprintln!("caisson: the link's port: {error}");
-                    }
-                    return;
-                }
-                Err(error) => format!("error {} {error}\n", open.token),
+/// What is behind the ports.
+struct Machine {
+    guest: Pid,
+    control: OwnedFd,
+    data: PathBuf,
+    parked: Option<Parked>,
+}
+
+impl Machine {
+    /// Half a line of a connection that was cut is no word of ours, and is passed over.
+    fn hear(&mut self, line: &str) {
+        let (token, done) = match line.split_once(' ') {
+            Some(("ping", token)) => (token, hand_over(None)),
+            Some(("park", token)) => (token, self.park()),
+            Some(("limit" | "rehearse" | "panic", _)) => {
+                let Some(answer) = answer(line) else { return };
+                return self.say(&answer);
             }
+            Some(("open", words)) => {
+                let Some(open) = parse(words) else { return };
+                return self.open(&open);
+            }
+            Some(("wake", words)) => {
+                let Some((open, name)) = words.rsplit_once(' ').and_then(|(open, name)| Some((parse(open)?, name)))
+                else {
+                    return;
+                };
+                return self.wake(&open, name);
+            }
+            _ => return,
+        };
+        match done {
+            Ok(()) => self.say(&format!("ok {token}\n")),
+            Err(error) => self.say(&format!("error {token} {error}\n")),
         }
-        _ => return,
-    };
-    let _ = write_all(control, answer.as_bytes(), Instant::now() + ANSWER_WITHIN);
+    }
+
+    fn say(&self, words: &str) {
+        let _ = write_all(&self.control, words.as_bytes(), Instant::now() + ANSWER_WITHIN);
+    }
+
+    fn open(&mut self, open: &Open) {
+        // A port has one user at a time.
+        self.parked = None;
+        let prepared = refresh(open).and_then(|()| take_back()).and_then(|()| open_port(&self.data));
+        match prepared {
+            Ok(port) => {
+                let until = Instant::now() + ANSWER_WITHIN;
+                let said = write_all(&self.control, format!("ok {}\n", open.token).as_bytes(), until);
+                if let Err(error) = said.and_then(|()| pass_on(port, &open.token)) {
+                    eprintln!("caisson: the link's port: {error}");
+                }
+            }
+            Err(error) => self.say(&format!("error {} {error}\n", open.token)),
+        }
+    }
+
+    fn park(&mut self) -> io::Result<()> {
+        self.parked = None;
+        take_back()?;
+        self.parked = Some(Parked::new(self.guest, open_port(&self.data)?)?);
+        Ok(())
+    }
+
+    /// The port is fresh: nothing was ever said on it, so that it begins without a token.
+    fn wake(&mut self, open: &Open, name: &str) {
+        let Some(parked) = self.parked.take() else {
+            return self.say(&format!("error {} the machine is not parked\n", open.token));
+        };
+        if let Err(error) = refresh(open).and_then(|()| parked.rename(name)) {
+            return self.say(&format!("error {} {error}\n", open.token));
+        }
+        self.say(&format!("ok {}\n", open.token));
+        if let Err(error) = parked.give_port() {
+            eprintln!("caisson: the link's port: {error}");
+        }
+    }
 }
 
 fn parse(words: &str) -> Option<Open> {
@@ -245,10 +297,20 @@ fn take_back() -> io::Result<()> {
 }
 
 /// Gives the guest a port, or makes it let go of the one it has; returns when it has.
-fn hand_over(port: Option<&OwnedFd>) -> io::Result<()> {
-    HAS_PORT.fetch_or(port.is_some(), Ordering::Relaxed);
+pub fn hand_over(port: Option<&OwnedFd>) -> io::Result<()> {
     let mut stream = UnixStream::from(socket::connected(Path::new(DOOR))?);
     stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+    send_port(&stream, port)?;
+    // Its answer tells that the old port is closed: a port has one user at a time.
+    let mut header = [0; HEADER_BYTES];
+    stream.read_exact(&mut header)?;
+    let header = Header::decode(&header).map_err(|_| io::Error::other("the guest broke the rules of the link"))?;
+    let mut payload = vec![0; header.length];
+    stream.read_exact(&mut payload)
+}
+
+pub fn send_port(stream: &UnixStream, port: Option<&OwnedFd>) -> io::Result<()> {
+    HAS_PORT.fetch_or(port.is_some(), Ordering::Relaxed);
     let hello = HostHello { role: Role::Port.into(), version: LINK_VERSION as u32, ..Default::default() };
     let mut frame = Vec::new();
     push_control(&mut frame, &HostControl { id: 1, message: Some(host_control::Message::Hello(hello)) });
@@ -258,13 +320,8 @@ fn hand_over(port: Option<&OwnedFd>) -> io::Result<()> {
     if !descriptors.is_empty() {
         ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
     }
-    sendmsg(&stream, &[IoSlice::new(&frame)], &mut ancillary, SendFlags::NOSIGNAL)?;
-    // Its answer tells that the old port is closed: a port has one user at a time.
-    let mut header = [0; HEADER_BYTES];
-    stream.read_exact(&mut header)?;
-    let header = Header::decode(&header).map_err(|_| io::Error::other("the guest broke the rules of the link"))?;
-    let mut payload = vec![0; header.length];
-    stream.read_exact(&mut payload)
+    sendmsg(stream, &[IoSlice::new(&frame)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    Ok(())
 }
 
 #[cfg(test)]

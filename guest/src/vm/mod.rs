@@ -7,6 +7,7 @@
 mod chamber;
 mod control;
 mod machine;
+mod parking;
 mod ports;
 mod rehearsal;
 

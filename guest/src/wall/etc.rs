@@ -21,7 +21,7 @@ pub fn write(seal: &Seal, ground: &Ground) -> Result<(), SealError> {
         // Answered on loopback or, with no network, refused at once instead of timing out.
         ("resolv.conf", "nameserver 127.0.0.1\noptions timeout:2 attempts:1\n".to_owned()),
         ("nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n".to_owned()),
-        ("machine-id", machine_id()?),
+        ("machine-id", machine_id().during(Step::Mounts, "random bytes")?),
     ];
     for (name, content) in files {
         ground.write(&etc, name, content.as_bytes(), 0o644).during(Step::Mounts, format!("/etc/{name}"))?;
@@ -44,14 +44,14 @@ fn group(seal: &Seal) -> String {
     format!("root:x:0:\n{user}:x:{gid}:\nnogroup:x:65534:\n")
 }
 
-fn hosts(hostname: &str) -> String {
+pub fn hosts(hostname: &str) -> String {
     format!("127.0.0.1 localhost {hostname}\n::1 localhost ip6-localhost ip6-loopback\n")
 }
 
 /// Random for each sandbox: it says nothing about the host.
-fn machine_id() -> Result<String, SealError> {
+pub fn machine_id() -> rustix::io::Result<String> {
     let mut bytes = [0u8; 16];
-    getrandom(&mut bytes, GetRandomFlags::empty()).during(Step::Mounts, "random bytes")?;
+    getrandom(&mut bytes, GetRandomFlags::empty())?;
     let mut text = String::with_capacity(33);
     for byte in bytes {
         let _ = write!(text, "{byte:02x}");

@@ -36,6 +36,7 @@ use crate::proto::link::{self, Surroundings};
 use report::Report;
 
 pub use cores::forbid_cores;
+pub use etc::{hosts, machine_id};
 pub use gvisor::make_door;
 pub use network::{FALLBACK_PORTS, catches_every_port};
 pub use oom::expendable;

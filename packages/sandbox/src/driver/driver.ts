@@ -30,6 +30,8 @@ export interface LaunchSpec {
   root?: string;
   /** A saved machine to go on from, for drivers that have `memory`. It may be sealed already. */
   machine?: string;
+  /** Of a machine that was parked before it was saved: the host name that it is to have of its own. */
+  wakeAs?: string;
 }
 
 /**
@@ -95,6 +97,9 @@ export interface Launched {
   limitMemory?(bytes: number): Promise<void>;
   /** Does once, beside the sandbox, what it will do first, so that it is quicker then. For one that waits, unsealed. */
   rehearse?(): Promise<void>;
+  /** Makes a sandbox whose wall is closed ready to be saved, so that copies of it become sandboxes of their own; its link is
+   * closed, and is not opened again. */
+  park?(): Promise<void>;
   /** Stops everything inside until `resume`, with `pause`. */
   pause?(): Promise<void>;
   resume?(): Promise<void>;

@@ -107,7 +107,15 @@ export class ClosedAhead {
 }
 
 /** Only what is mounted as it is, and made from nothing that the likeness does not tell. */
-function canWait({ workspace, driver, secrets, snapshot, caches, image, profile }: SandboxPlan): boolean {
+export function canWait({
+  workspace,
+  driver,
+  secrets,
+  snapshot,
+  caches,
+  image,
+  profile,
+}: SandboxPlan): boolean {
   const { mode, dir } = workspace;
   if (secrets || snapshot || image || caches.length > 0) return false;
   const isMounted = mode === WorkspaceMode.OVERLAY && driver.capabilities.includes("mounts");
@@ -119,10 +127,10 @@ function canWait({ workspace, driver, secrets, snapshot, caches, image, profile 
 }
 
 /** What a wall is made from, as a text to compare. Toolchains are compared by what they were found to be. */
-function likenessOf(plan: SandboxPlan): string {
+export function likenessOf(plan: SandboxPlan, mounts = readMountinfo()): string {
   const { asked, driver, profile, limits, network, syscalls, workspace } = plan;
   const { dev, ino, mode, uid, gid } = workspace.stats ?? {};
   const project = [workspace.mode, workspace.dir, dev, ino, mode, uid, gid].map(String);
-  const parts = [asked, driver.name, profile.name, limits, network, syscalls, project, readMountinfo()];
+  const parts = [asked, driver.name, profile.name, limits, network, syscalls, project, mounts];
   return JSON.stringify(parts);
 }

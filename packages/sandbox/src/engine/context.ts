@@ -13,6 +13,7 @@ import { Toolchains } from "../toolchains/index.ts";
 import { Admission } from "./admission.ts";
 import type { Box } from "./box.ts";
 import { ClosedAhead } from "./closed-ahead.ts";
+import { ClosedMachines } from "./closed-machines.ts";
 import { EnforcementReports } from "./enforcement.ts";
 import { Idempotency } from "./idempotency.ts";
 import { defaultSettings, type EngineParts, type EngineSettings, type Log } from "./parts.ts";
@@ -41,6 +42,7 @@ export class EngineContext {
   readonly approvals: Approvals;
   readonly forwards = new Forwards();
   readonly closedAhead = new ClosedAhead(this);
+  readonly closedMachines = new ClosedMachines(this);
   #secrets: Promise<Secrets> | undefined;
   readonly outputBudget = new MemoryBudget(outputMemoryBytes);
   /** Living sandboxes by id, and by the name of their session in lower case. */

@@ -70,6 +70,7 @@ export async function createBox(
     request.made?.(box);
     await startBox(context, box, plan, chosen, request, call.actor);
     context.closedAhead.expect(plan);
+    if (!chosen.closed && !chosen.taken.warm) context.closedMachines.expect(plan);
     return box;
   }
   const box = new Box(newRecord(plan, newSandboxId(), request.session, call.actor, context));
@@ -162,7 +163,10 @@ async function takeOrRelease(
   release: () => void,
 ): Promise<Chosen> {
   try {
-    return context.closedAhead.take(plan) ?? { taken: await context.parts.pool.take(kindOf(plan)) };
+    return (
+      context.closedAhead.take(plan) ??
+      (await context.closedMachines.take(plan)) ?? { taken: await context.parts.pool.take(kindOf(plan)) }
+    );
   } catch (error) {
     release();
     throw startError(error);

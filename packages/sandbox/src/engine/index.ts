@@ -287,6 +287,7 @@ class SandboxEngine implements Engine {
     context.watcher.stop();
     context.diskWatcher.stop();
     await context.closedAhead.close();
+    await context.closedMachines.close();
     await context.parts.pool.close();
     for (const box of context.boxes.values()) {
       box.outlet?.close();

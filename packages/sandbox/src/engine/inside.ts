@@ -16,11 +16,6 @@ export function insidePath(path: string): string {
   return path.startsWith("~") ? inside.home + path.slice(1) : path;
 }
 
-/** A host's name may not hold the underscore of a sandbox's id. */
-export function hostnameOf(sandboxId: string): string {
-  return sandboxId.replaceAll("_", "-");
-}
-
 /** Variables of every command in a sandbox; later ones win. Nothing of the daemon's own environment is here. */
 export function sandboxEnv(
   sandboxId: string,

@@ -14,6 +14,12 @@ export interface SandboxPool {
   take(kind: Kind): Promise<Taken>;
   /** One that waits, once nobody waits for anything, if there is one. */
   spare(kind: Kind): Promise<Taken | undefined>;
+  /** Does one of this kind wait? */
+  hasWaiting(kind: Kind): boolean;
+  /** One that never waited: launched now, or woken from a machine that was parked. */
+  fresh(kind: Kind): Promise<Taken>;
+  /** Resolves once nobody waits for anything, or work never pauses. */
+  quiet(): Promise<void>;
   /** Ends one that was taken and is not used. */
   discard(taken: Taken): void;
   /** Goes on with a saved machine. */

@@ -1,10 +1,11 @@
 import { MechanismState } from "@caisson/contract";
 import type { SealInit } from "../link/guest.ts";
+import { hostnameOf } from "../pool/sandbox-id.ts";
 import { tierName } from "../profiles/index.ts";
 import { cacheEnv } from "./caches.ts";
 import { gitConfig } from "./git.ts";
 import { imageEnv } from "./image.ts";
-import { envList, hostnameOf, inside, insidePath, sandboxEnv } from "./inside.ts";
+import { envList, inside, insidePath, sandboxEnv } from "./inside.ts";
 import { hostTrust } from "./network/host-trust.ts";
 import { workdirOf } from "./new-record.ts";
 import type { Taken } from "./parts.ts";

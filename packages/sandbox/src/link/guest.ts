@@ -50,6 +50,8 @@ export interface Guest {
   readonly lost: Promise<Error>;
   /** Closes the wall. Calls are sent in the order they are made: `start` may follow without waiting. */
   seal(seal: SealInit): Promise<Sealed>;
+  /** Tells a copy of a sandbox that was closed under another id its own; before the first `start`. */
+  renew(sandbox: string): Promise<void>;
   /** A stream number for `start` that was never used in this sandbox. */
   nextStream(): number;
   /** Starts a command on a stream from `nextStream`; resolves when it runs. Rejects with COMMAND_NOT_FOUND and

@@ -72,6 +72,10 @@ class LinkedGuest implements Guest {
     return this.#call("sealed", { case: "seal", value: seal }, () => this.#lifeline.sealed());
   }
 
+  async renew(sandbox: string): Promise<void> {
+    await this.#call("done", { case: "renew", value: { sandbox } });
+  }
+
   nextStream(): number {
     return this.#processes.takeStream();
   }

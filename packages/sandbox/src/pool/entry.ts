@@ -2,6 +2,7 @@ import { CaissonError } from "@caisson/contract";
 import type { Driver, Launched, LaunchRecord, LaunchSpec } from "../driver/driver.ts";
 import type { Guest } from "../link/guest.ts";
 import type { OpenOptions } from "../link/options.ts";
+import { hostnameOf } from "./sandbox-id.ts";
 
 /** Sandboxes that can stand for each other before they are sealed. */
 export interface Kind {
@@ -70,7 +71,7 @@ export async function launchSealed(
   }
 }
 
-/** Launches a sandbox and opens its link. Leaves nothing behind when it fails. */
+/** Launches a sandbox and opens its link; of a saved machine, one that was parked. Leaves nothing behind when it fails. */
 export async function launchEntry(
   sandboxId: string,
   kind: Kind,
@@ -89,6 +90,7 @@ export async function launchEntry(
       ...prepared,
       ...(kind.shown ? { shown: kind.shown } : {}),
       ...(kind.root ? { root: kind.root } : {}),
+      ...(kind.machine ? { machine: kind.machine, wakeAs: hostnameOf(sandboxId) } : {}),
     });
     const { connect, ended, record } = launched;
     const options: OpenOptions = hooks.build === undefined ? { ended } : { ended, build: hooks.build };

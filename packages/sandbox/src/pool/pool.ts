@@ -127,6 +127,27 @@ export class Pool {
     return waiting && taken(waiting, true);
   }
 
+  /** Does one of this kind wait? */
+  hasWaiting(kind: Kind): boolean {
+    return this.#shelf(kind).size > 0;
+  }
+
+  /** One that never waited: launched now, or woken from a machine that was parked. */
+  async fresh(kind: Kind): Promise<Taken> {
+    if (this.#closed) throw new CaissonError("UNAVAILABLE", "the daemon is stopping");
+    const done = this.#gate.enter();
+    try {
+      return taken(await this.#launch(kind, this.#mounts()), false);
+    } finally {
+      done();
+    }
+  }
+
+  /** Resolves once nobody waits for anything, or work never pauses. */
+  async quiet(): Promise<void> {
+    await this.#gate.quiet(this.#options.quietMs, this.#options.refillAtMostMs);
+  }
+
   /** Ends a sandbox that was taken and is not used. */
   discard({ id, launched, guest }: Taken): void {
     this.#discard({ sandboxId: id, launched, guest });

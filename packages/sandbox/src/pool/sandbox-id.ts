@@ -8,3 +8,8 @@ export function newSandboxId(): string {
   for (const byte of randomBytes(16)) id += alphabet[byte & 31];
   return id;
 }
+
+/** A host's name may not hold the underscore of a sandbox's id. */
+export function hostnameOf(sandboxId: string): string {
+  return sandboxId.replaceAll("_", "-");
+}

@@ -18,6 +18,11 @@ export function openWords(token: string): string {
   return `open ${token} ${seed} ${BigInt(Date.now()) * 1_000_000n}`;
 }
 
+/** A copy of a machine that was parked becomes a sandbox of its own, by this host name. */
+export function wakeWords(token: string, name: string): string {
+  return `wake ${openWords(token).slice("open ".length)} ${name}`;
+}
+
 /** Says one line and waits for the answer to it. */
 export async function ask(control: Socket, line: string, token: string, signal: AbortSignal): Promise<void> {
   let said = "";

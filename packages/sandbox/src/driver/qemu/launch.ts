@@ -7,12 +7,13 @@ import { type MachineParts, MachineSandbox, recordOf } from "../microvm/sandbox.
 import type { Template } from "../microvm/template.ts";
 import type { MachineShape } from "./argv.ts";
 import { qemuMechanisms } from "./mechanisms.ts";
-import { connectPort, limitMachine, rehearse } from "./port.ts";
+import { connectPort, limitMachine, parkMachine, rehearse, wakePort } from "./port.ts";
 import type { Ground } from "./probe.ts";
 import { continueMachine, saveDevices, stopMachine } from "./save.ts";
 import { machineSockets, startMachine } from "./start.ts";
 
 const rehearsalMs = 60_000;
+const parkingMs = 30_000;
 
 export interface LaunchContext {
   keeper: Keeper;
@@ -36,7 +37,7 @@ export async function launchQemu(
   });
   const record = recordOf("qemu", kept, data, uid ?? context.ground.uid);
   const parts = { keeper: context.keeper, sandboxId, dir, kept, record, shape: template.shape };
-  return new QemuSandbox(parts, uid !== undefined);
+  return new QemuSandbox(parts, uid !== undefined, spec.wakeAs);
 }
 
 /** Finds a machine again by its record. */
@@ -55,14 +56,23 @@ export async function adoptQemu(
 
 class QemuSandbox extends MachineSandbox<MachineShape> {
   readonly #hasOwnUid: boolean;
+  /** The name that a copy of a parked machine gets when it is first spoken to. */
+  #wakeAs: string | undefined;
 
-  constructor(machine: MachineParts<MachineShape>, hasOwnUid: boolean) {
+  constructor(machine: MachineParts<MachineShape>, hasOwnUid: boolean, wakeAs?: string) {
     super(machine, "QEMU");
     this.#hasOwnUid = hasOwnUid;
+    this.#wakeAs = wakeAs;
   }
 
   connect(): Promise<Duplex> {
-    return connectPort(this.#sockets);
+    const name = this.#wakeAs;
+    this.#wakeAs = undefined;
+    return name === undefined ? connectPort(this.#sockets) : wakePort(this.#sockets, name);
+  }
+
+  park(): Promise<void> {
+    return parkMachine(this.#sockets.control, parkingMs);
   }
 
   mechanisms() {

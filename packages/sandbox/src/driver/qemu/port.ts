@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { connectSocket } from "../../keeper/connect.ts";
-import { ask, lost, newToken, openWords, reading } from "../microvm/control.ts";
+import { ask, lost, newToken, openWords, reading, wakeWords } from "../microvm/control.ts";
 
 /** The sockets behind a machine's two serial ports. */
 export interface Ports {
@@ -39,6 +39,25 @@ export async function connectPort(ports: Ports, withinMs = 30_000): Promise<Dupl
   } finally {
     control.destroy();
   }
+}
+
+/**
+ * Opens the link to a copy of a parked machine: nothing was ever said on its port, so that it begins without a token. What is
+ * said on it waits there until the machine has what must be its own; a machine that refuses closes it.
+ */
+export async function wakePort(ports: Ports, name: string, withinMs = 30_000): Promise<Duplex> {
+  const token = newToken();
+  const [control, data] = await Promise.all([connectSocket(ports.control), connectSocket(ports.data)]);
+  for (const socket of [control, data]) socket.on("error", () => {});
+  ask(control, wakeWords(token, name), token, AbortSignal.timeout(withinMs))
+    .catch((error) => data.destroy(error))
+    .finally(() => control.destroy());
+  return data;
+}
+
+/** Makes a machine whose wall is closed ready to be copied; its link must be closed. */
+export function parkMachine(control: string, withinMs: number): Promise<void> {
+  return order(control, (token) => `park ${token}`, withinMs);
 }
 
 /** Resolves when a machine's first process and its guest both answer. */

@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file caisson/link/v1/link.proto.
  */
 export const file_caisson_link_v1_link: GenFile = /*@__PURE__*/
-  fileDesc("ChpjYWlzc29uL2xpbmsvdjEvbGluay5wcm90bxIPY2Fpc3Nvbi5saW5rLnYxIs0ECgtIb3N0Q29udHJvbBIKCgJpZBgBIAEoDRIrCgVoZWxsbxgCIAEoCzIaLmNhaXNzb24ubGluay52MS5Ib3N0SGVsbG9IABIlCgRwaW5nGAMgASgLMhUuY2Fpc3Nvbi5saW5rLnYxLlBpbmdIABIpCgZtb3VudHMYBCABKAsyFy5jYWlzc29uLmxpbmsudjEuTW91bnRzSAASJQoEc2VhbBgFIAEoCzIVLmNhaXNzb24ubGluay52MS5TZWFsSAASJwoFc3RhcnQYBiABKAsyFi5jYWlzc29uLmxpbmsudjEuU3RhcnRIABIpCgZzaWduYWwYByABKAsyFy5jYWlzc29uLmxpbmsudjEuU2lnbmFsSAASKQoGcmVzaXplGAggASgLMhcuY2Fpc3Nvbi5saW5rLnYxLlJlc2l6ZUgAEikKBmZvcmdldBgJIAEoCzIXLmNhaXNzb24ubGluay52MS5Gb3JnZXRIABIpCgRmaWxlGAogASgLMhkuY2Fpc3Nvbi5saW5rLnYxLkZpbGVDYWxsSAASKgoFdXNhZ2UYCyABKAsyGS5jYWlzc29uLmxpbmsudjEuR2V0VXNhZ2VIABItCghzaHV0ZG93bhgMIAEoCzIZLmNhaXNzb24ubGluay52MS5TaHV0ZG93bkgAEiUKBGRpYWwYDSABKAsyFS5jYWlzc29uLmxpbmsudjEuRGlhbEgAEioKBXBvcnRzGA4gASgLMhkuY2Fpc3Nvbi5saW5rLnYxLkdldFBvcnRzSABCCQoHbWVzc2FnZSKGBAoMR3Vlc3RDb250cm9sEgoKAmlkGAEgASgNEikKB2ZhaWx1cmUYAiABKAsyGC5jYWlzc29uLmxpbmsudjEuRmFpbHVyZRIsCgVoZWxsbxgDIAEoCzIbLmNhaXNzb24ubGluay52MS5HdWVzdEhlbGxvSAASJQoEcG9uZxgEIAEoCzIVLmNhaXNzb24ubGluay52MS5Qb25nSAASKQoGc2VhbGVkGAUgASgLMhcuY2Fpc3Nvbi5saW5rLnYxLlNlYWxlZEgAEisKB3N0YXJ0ZWQYBiABKAsyGC5jYWlzc29uLmxpbmsudjEuU3RhcnRlZEgAEikKBmV4aXRlZBgHIAEoCzIXLmNhaXNzb24ubGluay52MS5FeGl0ZWRIABIqCgRmaWxlGAggASgLMhouY2Fpc3Nvbi5saW5rLnYxLkZpbGVSZXBseUgAEi0KBXVzYWdlGAkgASgLMhwuY2Fpc3Nvbi5saW5rLnYxLlVzYWdlUmVwb3J0SAASJQoEZG9uZRgKIAEoCzIVLmNhaXNzb24ubGluay52MS5Eb25lSAASKwoHY29ubmVjdBgLIAEoCzIYLmNhaXNzb24ubGluay52MS5Db25uZWN0SAASLQoFcG9ydHMYDCABKAsyHC5jYWlzc29uLmxpbmsudjEuUG9ydHNSZXBvcnRIAEIJCgdtZXNzYWdlIjcKB0ZhaWx1cmUSDAoEY29kZRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEg0KBWVycm5vGAMgASgNIgYKBERvbmUiywEKCUhvc3RIZWxsbxItCgRyb2xlGAEgASgOMh8uY2Fpc3Nvbi5saW5rLnYxLkhvc3RIZWxsby5Sb2xlEg8KB3ZlcnNpb24YAiABKA0SMQoIcmVjZWl2ZWQYAyADKAsyHy5jYWlzc29uLmxpbmsudjEuU3RyZWFtUG9zaXRpb24iSwoEUm9sZRIUChBST0xFX1VOU1BFQ0lGSUVEEAASDQoJUk9MRV9IT1NUEAESDwoLUk9MRV9CUk9LRVIQAhINCglST0xFX1BPUlQQAyIyCg5TdHJlYW1Qb3NpdGlvbhIOCgZzdHJlYW0YASABKA0SEAoIcG9zaXRpb24YAiABKAQikwEKCkd1ZXN0SGVsbG8SDwoHdmVyc2lvbhgBIAEoDRINCgVidWlsZBgCIAEoCRIOCgZzZWFsZWQYAyABKAgSDgoGd2luZG93GAQgASgNEjAKCXByb2Nlc3NlcxgFIAMoCzIdLmNhaXNzb24ubGluay52MS5Qcm9jZXNzU3RhdGUSEwoLbmV4dF9zdHJlYW0YBiABKA0ihAEKDFByb2Nlc3NTdGF0ZRIOCgZzdHJlYW0YASABKA0SJwoGZXhpdGVkGAIgASgLMhcuY2Fpc3Nvbi5saW5rLnYxLkV4aXRlZBIWCg5maXJzdF9wb3NpdGlvbhgDIAEoBBIWCg5zdGRpbl9wb3NpdGlvbhgEIAEoBBILCgNwaWQYBSABKA0iFQoEUGluZxINCgV0b2tlbhgBIAEoBCIoCgRQb25nEg0KBXRva2VuGAEgASgEEhEKCXByb2Nlc3NlcxgCIAEoDSIXCgZNb3VudHMSDQoFY291bnQYASABKA0i9wMKBFNlYWwSJgoGbW91bnRzGAEgAygLMhYuY2Fpc3Nvbi5saW5rLnYxLk1vdW50EhAKCGhvc3RuYW1lGAIgASgJEgsKA3VpZBgDIAEoDRILCgNnaWQYBCABKA0SDAoEdXNlchgFIAEoCRIMCgRob21lGAYgASgJEg8KB3dvcmtkaXIYByABKAkSCwoDZW52GAggAygJEhMKC3RtcGZzX2J5dGVzGAkgASgEEhQKDHRtcGZzX2lub2RlcxgKIAEoBBIQCghzeXNjYWxscxgLIAMoCRIRCglkZW55X3JlYWQYDCADKAkSEwoLYWxsb3dfd3JpdGUYDSADKAkSKQoHcmxpbWl0cxgOIAEoCzIYLmNhaXNzb24ubGluay52MS5SbGltaXRzEhAKCHJlcXVpcmVkGA8gAygJEjEKC2Rlc2NyaXB0aW9uGBAgASgLMhwuY2Fpc3Nvbi5saW5rLnYxLkRlc2NyaXB0aW9uEisKA2V0YxgRIAMoCzIeLmNhaXNzb24ubGluay52MS5TZWFsLkV0Y0VudHJ5EjMKDHN1cnJvdW5kaW5ncxgSIAEoDjIdLmNhaXNzb24ubGluay52MS5TdXJyb3VuZGluZ3MaKgoIRXRjRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJuCgtEZXNjcmlwdGlvbhIKCgJpZBgBIAEoCRIMCgR0aWVyGAIgASgJEg4KBmRyaXZlchgDIAEoCRIPCgdwcm9maWxlGAQgASgJEiQKBWhvbGRzGAUgAygLMhUuY2Fpc3Nvbi5saW5rLnYxLkhvbGQi8QEKBU1vdW50EikKBGtpbmQYASABKA4yGy5jYWlzc29uLmxpbmsudjEuTW91bnQuS2luZBIMCgRwYXRoGAIgASgJEhEKCXJlYWRfb25seRgDIAEoCBIOCgZkZXZpY2UYBCABKAQSDQoFaW5vZGUYBSABKAQSDwoHaXNfZmlsZRgGIAEoCCJsCgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABINCglLSU5EX0JJTkQQARIOCgpLSU5EX0xPV0VSEAISDgoKS0lORF9VUFBFUhADEhAKDEtJTkRfUFJJVkFURRAEEg0KCUtJTkRfUk9PVBAFIkMKB1JsaW1pdHMSEgoKb3Blbl9maWxlcxgBIAEoBBIRCglwcm9jZXNzZXMYAiABKAQSEQoJZmlsZV9zaXplGAMgASgEIi4KBlNlYWxlZBIkCgVob2xkcxgBIAMoCzIVLmNhaXNzb24ubGluay52MS5Ib2xkIkIKBEhvbGQSDAoEbmFtZRgBIAEoCRIQCghlbmZvcmNlZBgCIAEoCBIKCgJieRgDIAEoCRIOCgZkZXRhaWwYBCABKAkirQEKBVN0YXJ0Eg4KBnN0cmVhbRgBIAEoDRIMCgRhcmd2GAIgAygJEgsKA2N3ZBgDIAEoCRILCgNlbnYYBCADKAkSDQoFc3RkaW4YBSABKAgSKQoIdGVybWluYWwYBiABKAsyFy5jYWlzc29uLmxpbmsudjEuV2luZG93EhIKCnRpbWVvdXRfbXMYByABKAQSEAoIZ3JhY2VfbXMYCCABKAQSDAoEcm9vdBgJIAEoCCInCgZXaW5kb3cSDwoHY29sdW1ucxgBIAEoDRIMCgRyb3dzGAIgASgNIhYKB1N0YXJ0ZWQSCwoDcGlkGAEgASgNItsBCgZFeGl0ZWQSDgoGc3RyZWFtGAEgASgNEgwKBGNvZGUYAiABKAUSDgoGc2lnbmFsGAMgASgNEhEKCXRpbWVkX291dBgEIAEoCBIPCgd1c2VyX3VzGAUgASgEEhEKCXN5c3RlbV91cxgGIAEoBBIVCg1tYXhfcnNzX2J5dGVzGAcgASgEEhMKC2R1cmF0aW9uX3VzGAggASgEEhAKCHBvc2l0aW9uGAkgASgEEhQKDGxlZnRfcnVubmluZxgKIAEoDRIYChBrZXJuZWxfb29tX2tpbGxzGAsgASgEIjYKBlNpZ25hbBIOCgZzdHJlYW0YASABKA0SDgoGc2lnbmFsGAIgASgNEgwKBHRyZWUYAyABKAgiNwoGUmVzaXplEg4KBnN0cmVhbRgBIAEoDRIPCgdjb2x1bW5zGAIgASgNEgwKBHJvd3MYAyABKA0iGAoGRm9yZ2V0Eg4KBnN0cmVhbRgBIAEoDSIKCghTaHV0ZG93biIKCghHZXRVc2FnZSJXCgtVc2FnZVJlcG9ydBIRCglwcm9jZXNzZXMYASABKA0SEQoJcnNzX2J5dGVzGAIgASgEEg4KBmNwdV91cxgDIAEoBBISCgpkaXNrX2J5dGVzGAQgASgEIqYBCgdDb25uZWN0Eg4KBnN0cmVhbRgBIAEoDRIrCgRraW5kGAIgASgOMh0uY2Fpc3Nvbi5saW5rLnYxLkNvbm5lY3QuS2luZBIMCgRuYW1lGAMgASgJEgwKBHBvcnQYBCABKA0iQgoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDgoKS0lORF9QUk9YWRABEhQKEEtJTkRfVFJBTlNQQVJFTlQQAiIkCgREaWFsEg4KBnN0cmVhbRgBIAEoDRIMCgRwb3J0GAIgASgNIgoKCEdldFBvcnRzIjwKC1BvcnRzUmVwb3J0Ei0KBXBvcnRzGAEgAygLMh4uY2Fpc3Nvbi5saW5rLnYxLkxpc3RlbmluZ1BvcnQiTAoNTGlzdGVuaW5nUG9ydBIMCgRwb3J0GAEgASgNEg8KB2FkZHJlc3MYAiABKAkSCwoDcGlkGAMgASgNEg8KB2NvbW1hbmQYBCABKAkizgMKCEZpbGVDYWxsEikKBHN0YXQYASABKAsyGS5jYWlzc29uLmxpbmsudjEuU3RhdENhbGxIABIpCgRyZWFkGAIgASgLMhkuY2Fpc3Nvbi5saW5rLnYxLlJlYWRDYWxsSAASKwoFd3JpdGUYAyABKAsyGi5jYWlzc29uLmxpbmsudjEuV3JpdGVDYWxsSAASKQoEbGlzdBgEIAEoCzIZLmNhaXNzb24ubGluay52MS5MaXN0Q2FsbEgAEisKBW1rZGlyGAUgASgLMhouY2Fpc3Nvbi5saW5rLnYxLk1rZGlyQ2FsbEgAEikKBG1vdmUYBiABKAsyGS5jYWlzc29uLmxpbmsudjEuTW92ZUNhbGxIABItCgZyZW1vdmUYByABKAsyGy5jYWlzc29uLmxpbmsudjEuUmVtb3ZlQ2FsbEgAEisKBXdhdGNoGAggASgLMhouY2Fpc3Nvbi5saW5rLnYxLldhdGNoQ2FsbEgAEi0KBnVucGFjaxgJIAEoCzIbLmNhaXNzb24ubGluay52MS5VbnBhY2tDYWxsSAASKQoEcGFjaxgKIAEoCzIZLmNhaXNzb24ubGluay52MS5QYWNrQ2FsbEgAQgYKBGNhbGwiVAoJRmlsZVJlcGx5EikKBWVudHJ5GAEgASgLMhouY2Fpc3Nvbi5saW5rLnYxLkZpbGVFbnRyeRINCgVmaWxlcxgCIAEoBBINCgVieXRlcxgDIAEoBCL8AQoJRmlsZUVudHJ5EgwKBHBhdGgYASABKAwSLQoEdHlwZRgCIAEoDjIfLmNhaXNzb24ubGluay52MS5GaWxlRW50cnkuVHlwZRIMCgRzaXplGAMgASgEEgwKBG1vZGUYBCABKA0SEAoIbXRpbWVfbnMYBSABKAMSDgoGdGFyZ2V0GAYgASgMEgwKBGV0YWcYByABKAkiZgoEVHlwZRIUChBUWVBFX1VOU1BFQ0lGSUVEEAASEAoMVFlQRV9SRUdVTEFSEAESEgoOVFlQRV9ESVJFQ1RPUlkQAhIQCgxUWVBFX1NZTUxJTksQAxIQCgxUWVBFX1NQRUNJQUwQBCIoCghTdGF0Q2FsbBIMCgRwYXRoGAEgASgJEg4KBmZvbGxvdxgCIAEoCCJICghSZWFkQ2FsbBIOCgZzdHJlYW0YASABKA0SDAoEcGF0aBgCIAEoCRIOCgZvZmZzZXQYAyABKAQSDgoGbGVuZ3RoGAQgASgEIm0KCVdyaXRlQ2FsbBIOCgZzdHJlYW0YASABKA0SDAoEcGF0aBgCIAEoCRIMCgRtb2RlGAMgASgNEg8KB3BhcmVudHMYBCABKAgSEAoIaWZfbWF0Y2gYBSABKAkSEQoJbWF4X2J5dGVzGAYgASgEIjsKCExpc3RDYWxsEg4KBnN0cmVhbRgBIAEoDRIMCgRwYXRoGAIgASgJEhEKCXJlY3Vyc2l2ZRgDIAEoCCI2CgdFbnRyaWVzEisKB2VudHJpZXMYASADKAsyGi5jYWlzc29uLmxpbmsudjEuRmlsZUVudHJ5IjgKCU1rZGlyQ2FsbBIMCgRwYXRoGAEgASgJEg8KB3BhcmVudHMYAiABKAgSDAoEbW9kZRgDIAEoDSI3CghNb3ZlQ2FsbBIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJEhEKCW92ZXJ3cml0ZRgDIAEoCCItCgpSZW1vdmVDYWxsEgwKBHBhdGgYASABKAkSEQoJcmVjdXJzaXZlGAIgASgIIjwKCVdhdGNoQ2FsbBIOCgZzdHJlYW0YASABKA0SDAoEcGF0aBgCIAEoCRIRCglyZWN1cnNpdmUYAyABKAgi2QEKBkNoYW5nZRIqCgRraW5kGAEgASgOMhwuY2Fpc3Nvbi5saW5rLnYxLkNoYW5nZS5LaW5kEgwKBHBhdGgYAiABKAwSLQoEdHlwZRgDIAEoDjIfLmNhaXNzb24ubGluay52MS5GaWxlRW50cnkuVHlwZSJmCgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABIQCgxLSU5EX0NSRUFURUQQARIRCg1LSU5EX01PRElGSUVEEAISEAoMS0lORF9SRU1PVkVEEAMSEQoNS0lORF9PVkVSRkxPVxAEImMKClVucGFja0NhbGwSDgoGc3RyZWFtGAEgASgNEgwKBHBhdGgYAiABKAkSEQoJbWF4X2J5dGVzGAMgASgEEhEKCW1heF9maWxlcxgEIAEoBBIRCglhbnlfbGlua3MYBSABKAgiSQoIUGFja0NhbGwSDgoGc3RyZWFtGAEgASgNEgwKBHBhdGgYAiABKAkSDAoEb25seRgDIAMoDBIRCglsZWF2ZV9vdXQYBCADKAwqRQoMU3Vycm91bmRpbmdzEhwKGFNVUlJPVU5ESU5HU19VTlNQRUNJRklFRBAAEhcKE1NVUlJPVU5ESU5HU19HVklTT1IQAWIGcHJvdG8z");
+  fileDesc("ChpjYWlzc29uL2xpbmsvdjEvbGluay5wcm90bxIPY2Fpc3Nvbi5saW5rLnYxIvYECgtIb3N0Q29udHJvbBIKCgJpZBgBIAEoDRIrCgVoZWxsbxgCIAEoCzIaLmNhaXNzb24ubGluay52MS5Ib3N0SGVsbG9IABIlCgRwaW5nGAMgASgLMhUuY2Fpc3Nvbi5saW5rLnYxLlBpbmdIABIpCgZtb3VudHMYBCABKAsyFy5jYWlzc29uLmxpbmsudjEuTW91bnRzSAASJQoEc2VhbBgFIAEoCzIVLmNhaXNzb24ubGluay52MS5TZWFsSAASJwoFc3RhcnQYBiABKAsyFi5jYWlzc29uLmxpbmsudjEuU3RhcnRIABIpCgZzaWduYWwYByABKAsyFy5jYWlzc29uLmxpbmsudjEuU2lnbmFsSAASKQoGcmVzaXplGAggASgLMhcuY2Fpc3Nvbi5saW5rLnYxLlJlc2l6ZUgAEikKBmZvcmdldBgJIAEoCzIXLmNhaXNzb24ubGluay52MS5Gb3JnZXRIABIpCgRmaWxlGAogASgLMhkuY2Fpc3Nvbi5saW5rLnYxLkZpbGVDYWxsSAASKgoFdXNhZ2UYCyABKAsyGS5jYWlzc29uLmxpbmsudjEuR2V0VXNhZ2VIABItCghzaHV0ZG93bhgMIAEoCzIZLmNhaXNzb24ubGluay52MS5TaHV0ZG93bkgAEiUKBGRpYWwYDSABKAsyFS5jYWlzc29uLmxpbmsudjEuRGlhbEgAEioKBXBvcnRzGA4gASgLMhkuY2Fpc3Nvbi5saW5rLnYxLkdldFBvcnRzSAASJwoFcmVuZXcYDyABKAsyFi5jYWlzc29uLmxpbmsudjEuUmVuZXdIAEIJCgdtZXNzYWdlIoYECgxHdWVzdENvbnRyb2wSCgoCaWQYASABKA0SKQoHZmFpbHVyZRgCIAEoCzIYLmNhaXNzb24ubGluay52MS5GYWlsdXJlEiwKBWhlbGxvGAMgASgLMhsuY2Fpc3Nvbi5saW5rLnYxLkd1ZXN0SGVsbG9IABIlCgRwb25nGAQgASgLMhUuY2Fpc3Nvbi5saW5rLnYxLlBvbmdIABIpCgZzZWFsZWQYBSABKAsyFy5jYWlzc29uLmxpbmsudjEuU2VhbGVkSAASKwoHc3RhcnRlZBgGIAEoCzIYLmNhaXNzb24ubGluay52MS5TdGFydGVkSAASKQoGZXhpdGVkGAcgASgLMhcuY2Fpc3Nvbi5saW5rLnYxLkV4aXRlZEgAEioKBGZpbGUYCCABKAsyGi5jYWlzc29uLmxpbmsudjEuRmlsZVJlcGx5SAASLQoFdXNhZ2UYCSABKAsyHC5jYWlzc29uLmxpbmsudjEuVXNhZ2VSZXBvcnRIABIlCgRkb25lGAogASgLMhUuY2Fpc3Nvbi5saW5rLnYxLkRvbmVIABIrCgdjb25uZWN0GAsgASgLMhguY2Fpc3Nvbi5saW5rLnYxLkNvbm5lY3RIABItCgVwb3J0cxgMIAEoCzIcLmNhaXNzb24ubGluay52MS5Qb3J0c1JlcG9ydEgAQgkKB21lc3NhZ2UiNwoHRmFpbHVyZRIMCgRjb2RlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDQoFZXJybm8YAyABKA0iBgoERG9uZSLLAQoJSG9zdEhlbGxvEi0KBHJvbGUYASABKA4yHy5jYWlzc29uLmxpbmsudjEuSG9zdEhlbGxvLlJvbGUSDwoHdmVyc2lvbhgCIAEoDRIxCghyZWNlaXZlZBgDIAMoCzIfLmNhaXNzb24ubGluay52MS5TdHJlYW1Qb3NpdGlvbiJLCgRSb2xlEhQKEFJPTEVfVU5TUEVDSUZJRUQQABINCglST0xFX0hPU1QQARIPCgtST0xFX0JST0tFUhACEg0KCVJPTEVfUE9SVBADIjIKDlN0cmVhbVBvc2l0aW9uEg4KBnN0cmVhbRgBIAEoDRIQCghwb3NpdGlvbhgCIAEoBCKTAQoKR3Vlc3RIZWxsbxIPCgd2ZXJzaW9uGAEgASgNEg0KBWJ1aWxkGAIgASgJEg4KBnNlYWxlZBgDIAEoCBIOCgZ3aW5kb3cYBCABKA0SMAoJcHJvY2Vzc2VzGAUgAygLMh0uY2Fpc3Nvbi5saW5rLnYxLlByb2Nlc3NTdGF0ZRITCgtuZXh0X3N0cmVhbRgGIAEoDSKEAQoMUHJvY2Vzc1N0YXRlEg4KBnN0cmVhbRgBIAEoDRInCgZleGl0ZWQYAiABKAsyFy5jYWlzc29uLmxpbmsudjEuRXhpdGVkEhYKDmZpcnN0X3Bvc2l0aW9uGAMgASgEEhYKDnN0ZGluX3Bvc2l0aW9uGAQgASgEEgsKA3BpZBgFIAEoDSIVCgRQaW5nEg0KBXRva2VuGAEgASgEIigKBFBvbmcSDQoFdG9rZW4YASABKAQSEQoJcHJvY2Vzc2VzGAIgASgNIhcKBk1vdW50cxINCgVjb3VudBgBIAEoDSL3AwoEU2VhbBImCgZtb3VudHMYASADKAsyFi5jYWlzc29uLmxpbmsudjEuTW91bnQSEAoIaG9zdG5hbWUYAiABKAkSCwoDdWlkGAMgASgNEgsKA2dpZBgEIAEoDRIMCgR1c2VyGAUgASgJEgwKBGhvbWUYBiABKAkSDwoHd29ya2RpchgHIAEoCRILCgNlbnYYCCADKAkSEwoLdG1wZnNfYnl0ZXMYCSABKAQSFAoMdG1wZnNfaW5vZGVzGAogASgEEhAKCHN5c2NhbGxzGAsgAygJEhEKCWRlbnlfcmVhZBgMIAMoCRITCgthbGxvd193cml0ZRgNIAMoCRIpCgdybGltaXRzGA4gASgLMhguY2Fpc3Nvbi5saW5rLnYxLlJsaW1pdHMSEAoIcmVxdWlyZWQYDyADKAkSMQoLZGVzY3JpcHRpb24YECABKAsyHC5jYWlzc29uLmxpbmsudjEuRGVzY3JpcHRpb24SKwoDZXRjGBEgAygLMh4uY2Fpc3Nvbi5saW5rLnYxLlNlYWwuRXRjRW50cnkSMwoMc3Vycm91bmRpbmdzGBIgASgOMh0uY2Fpc3Nvbi5saW5rLnYxLlN1cnJvdW5kaW5ncxoqCghFdGNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIhgKBVJlbmV3Eg8KB3NhbmRib3gYASABKAkibgoLRGVzY3JpcHRpb24SCgoCaWQYASABKAkSDAoEdGllchgCIAEoCRIOCgZkcml2ZXIYAyABKAkSDwoHcHJvZmlsZRgEIAEoCRIkCgVob2xkcxgFIAMoCzIVLmNhaXNzb24ubGluay52MS5Ib2xkIvEBCgVNb3VudBIpCgRraW5kGAEgASgOMhsuY2Fpc3Nvbi5saW5rLnYxLk1vdW50LktpbmQSDAoEcGF0aBgCIAEoCRIRCglyZWFkX29ubHkYAyABKAgSDgoGZGV2aWNlGAQgASgEEg0KBWlub2RlGAUgASgEEg8KB2lzX2ZpbGUYBiABKAgibAoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDQoJS0lORF9CSU5EEAESDgoKS0lORF9MT1dFUhACEg4KCktJTkRfVVBQRVIQAxIQCgxLSU5EX1BSSVZBVEUQBBINCglLSU5EX1JPT1QQBSJDCgdSbGltaXRzEhIKCm9wZW5fZmlsZXMYASABKAQSEQoJcHJvY2Vzc2VzGAIgASgEEhEKCWZpbGVfc2l6ZRgDIAEoBCIuCgZTZWFsZWQSJAoFaG9sZHMYASADKAsyFS5jYWlzc29uLmxpbmsudjEuSG9sZCJCCgRIb2xkEgwKBG5hbWUYASABKAkSEAoIZW5mb3JjZWQYAiABKAgSCgoCYnkYAyABKAkSDgoGZGV0YWlsGAQgASgJIq0BCgVTdGFydBIOCgZzdHJlYW0YASABKA0SDAoEYXJndhgCIAMoCRILCgNjd2QYAyABKAkSCwoDZW52GAQgAygJEg0KBXN0ZGluGAUgASgIEikKCHRlcm1pbmFsGAYgASgLMhcuY2Fpc3Nvbi5saW5rLnYxLldpbmRvdxISCgp0aW1lb3V0X21zGAcgASgEEhAKCGdyYWNlX21zGAggASgEEgwKBHJvb3QYCSABKAgiJwoGV2luZG93Eg8KB2NvbHVtbnMYASABKA0SDAoEcm93cxgCIAEoDSIWCgdTdGFydGVkEgsKA3BpZBgBIAEoDSLbAQoGRXhpdGVkEg4KBnN0cmVhbRgBIAEoDRIMCgRjb2RlGAIgASgFEg4KBnNpZ25hbBgDIAEoDRIRCgl0aW1lZF9vdXQYBCABKAgSDwoHdXNlcl91cxgFIAEoBBIRCglzeXN0ZW1fdXMYBiABKAQSFQoNbWF4X3Jzc19ieXRlcxgHIAEoBBITCgtkdXJhdGlvbl91cxgIIAEoBBIQCghwb3NpdGlvbhgJIAEoBBIUCgxsZWZ0X3J1bm5pbmcYCiABKA0SGAoQa2VybmVsX29vbV9raWxscxgLIAEoBCI2CgZTaWduYWwSDgoGc3RyZWFtGAEgASgNEg4KBnNpZ25hbBgCIAEoDRIMCgR0cmVlGAMgASgIIjcKBlJlc2l6ZRIOCgZzdHJlYW0YASABKA0SDwoHY29sdW1ucxgCIAEoDRIMCgRyb3dzGAMgASgNIhgKBkZvcmdldBIOCgZzdHJlYW0YASABKA0iCgoIU2h1dGRvd24iCgoIR2V0VXNhZ2UiVwoLVXNhZ2VSZXBvcnQSEQoJcHJvY2Vzc2VzGAEgASgNEhEKCXJzc19ieXRlcxgCIAEoBBIOCgZjcHVfdXMYAyABKAQSEgoKZGlza19ieXRlcxgEIAEoBCKmAQoHQ29ubmVjdBIOCgZzdHJlYW0YASABKA0SKwoEa2luZBgCIAEoDjIdLmNhaXNzb24ubGluay52MS5Db25uZWN0LktpbmQSDAoEbmFtZRgDIAEoCRIMCgRwb3J0GAQgASgNIkIKBEtpbmQSFAoQS0lORF9VTlNQRUNJRklFRBAAEg4KCktJTkRfUFJPWFkQARIUChBLSU5EX1RSQU5TUEFSRU5UEAIiJAoERGlhbBIOCgZzdHJlYW0YASABKA0SDAoEcG9ydBgCIAEoDSIKCghHZXRQb3J0cyI8CgtQb3J0c1JlcG9ydBItCgVwb3J0cxgBIAMoCzIeLmNhaXNzb24ubGluay52MS5MaXN0ZW5pbmdQb3J0IkwKDUxpc3RlbmluZ1BvcnQSDAoEcG9ydBgBIAEoDRIPCgdhZGRyZXNzGAIgASgJEgsKA3BpZBgDIAEoDRIPCgdjb21tYW5kGAQgASgJIs4DCghGaWxlQ2FsbBIpCgRzdGF0GAEgASgLMhkuY2Fpc3Nvbi5saW5rLnYxLlN0YXRDYWxsSAASKQoEcmVhZBgCIAEoCzIZLmNhaXNzb24ubGluay52MS5SZWFkQ2FsbEgAEisKBXdyaXRlGAMgASgLMhouY2Fpc3Nvbi5saW5rLnYxLldyaXRlQ2FsbEgAEikKBGxpc3QYBCABKAsyGS5jYWlzc29uLmxpbmsudjEuTGlzdENhbGxIABIrCgVta2RpchgFIAEoCzIaLmNhaXNzb24ubGluay52MS5Na2RpckNhbGxIABIpCgRtb3ZlGAYgASgLMhkuY2Fpc3Nvbi5saW5rLnYxLk1vdmVDYWxsSAASLQoGcmVtb3ZlGAcgASgLMhsuY2Fpc3Nvbi5saW5rLnYxLlJlbW92ZUNhbGxIABIrCgV3YXRjaBgIIAEoCzIaLmNhaXNzb24ubGluay52MS5XYXRjaENhbGxIABItCgZ1bnBhY2sYCSABKAsyGy5jYWlzc29uLmxpbmsudjEuVW5wYWNrQ2FsbEgAEikKBHBhY2sYCiABKAsyGS5jYWlzc29uLmxpbmsudjEuUGFja0NhbGxIAEIGCgRjYWxsIlQKCUZpbGVSZXBseRIpCgVlbnRyeRgBIAEoCzIaLmNhaXNzb24ubGluay52MS5GaWxlRW50cnkSDQoFZmlsZXMYAiABKAQSDQoFYnl0ZXMYAyABKAQi/AEKCUZpbGVFbnRyeRIMCgRwYXRoGAEgASgMEi0KBHR5cGUYAiABKA4yHy5jYWlzc29uLmxpbmsudjEuRmlsZUVudHJ5LlR5cGUSDAoEc2l6ZRgDIAEoBBIMCgRtb2RlGAQgASgNEhAKCG10aW1lX25zGAUgASgDEg4KBnRhcmdldBgGIAEoDBIMCgRldGFnGAcgASgJImYKBFR5cGUSFAoQVFlQRV9VTlNQRUNJRklFRBAAEhAKDFRZUEVfUkVHVUxBUhABEhIKDlRZUEVfRElSRUNUT1JZEAISEAoMVFlQRV9TWU1MSU5LEAMSEAoMVFlQRV9TUEVDSUFMEAQiKAoIU3RhdENhbGwSDAoEcGF0aBgBIAEoCRIOCgZmb2xsb3cYAiABKAgiSAoIUmVhZENhbGwSDgoGc3RyZWFtGAEgASgNEgwKBHBhdGgYAiABKAkSDgoGb2Zmc2V0GAMgASgEEg4KBmxlbmd0aBgEIAEoBCJtCglXcml0ZUNhbGwSDgoGc3RyZWFtGAEgASgNEgwKBHBhdGgYAiABKAkSDAoEbW9kZRgDIAEoDRIPCgdwYXJlbnRzGAQgASgIEhAKCGlmX21hdGNoGAUgASgJEhEKCW1heF9ieXRlcxgGIAEoBCI7CghMaXN0Q2FsbBIOCgZzdHJlYW0YASABKA0SDAoEcGF0aBgCIAEoCRIRCglyZWN1cnNpdmUYAyABKAgiNgoHRW50cmllcxIrCgdlbnRyaWVzGAEgAygLMhouY2Fpc3Nvbi5saW5rLnYxLkZpbGVFbnRyeSI4CglNa2RpckNhbGwSDAoEcGF0aBgBIAEoCRIPCgdwYXJlbnRzGAIgASgIEgwKBG1vZGUYAyABKA0iNwoITW92ZUNhbGwSDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCRIRCglvdmVyd3JpdGUYAyABKAgiLQoKUmVtb3ZlQ2FsbBIMCgRwYXRoGAEgASgJEhEKCXJlY3Vyc2l2ZRgCIAEoCCI8CglXYXRjaENhbGwSDgoGc3RyZWFtGAEgASgNEgwKBHBhdGgYAiABKAkSEQoJcmVjdXJzaXZlGAMgASgIItkBCgZDaGFuZ2USKgoEa2luZBgBIAEoDjIcLmNhaXNzb24ubGluay52MS5DaGFuZ2UuS2luZBIMCgRwYXRoGAIgASgMEi0KBHR5cGUYAyABKA4yHy5jYWlzc29uLmxpbmsudjEuRmlsZUVudHJ5LlR5cGUiZgoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASEAoMS0lORF9DUkVBVEVEEAESEQoNS0lORF9NT0RJRklFRBACEhAKDEtJTkRfUkVNT1ZFRBADEhEKDUtJTkRfT1ZFUkZMT1cQBCJjCgpVbnBhY2tDYWxsEg4KBnN0cmVhbRgBIAEoDRIMCgRwYXRoGAIgASgJEhEKCW1heF9ieXRlcxgDIAEoBBIRCgltYXhfZmlsZXMYBCABKAQSEQoJYW55X2xpbmtzGAUgASgIIkkKCFBhY2tDYWxsEg4KBnN0cmVhbRgBIAEoDRIMCgRwYXRoGAIgASgJEgwKBG9ubHkYAyADKAwSEQoJbGVhdmVfb3V0GAQgAygMKkUKDFN1cnJvdW5kaW5ncxIcChhTVVJST1VORElOR1NfVU5TUEVDSUZJRUQQABIXChNTVVJST1VORElOR1NfR1ZJU09SEAFiBnByb3RvMw");
 
 /**
  * The payload of a CONTROL frame from the daemon.
@@ -106,6 +106,12 @@ export type HostControl = Message<"caisson.link.v1.HostControl"> & {
      */
     value: GetPorts;
     case: "ports";
+  } | {
+    /**
+     * @generated from field: caisson.link.v1.Renew renew = 15;
+     */
+    value: Renew;
+    case: "renew";
   } | { case: undefined; value?: undefined };
 };
 
@@ -627,6 +633,28 @@ export const SealSchema: GenMessage<Seal> = /*@__PURE__*/
   messageDesc(file_caisson_link_v1_link, 11);
 
 /**
+ * After the seal and before the first command: the sandbox is a copy of one that was closed under another name. Its host name
+ * and its machine id are renewed from around the guest.
+ *
+ * @generated from message caisson.link.v1.Renew
+ */
+export type Renew = Message<"caisson.link.v1.Renew"> & {
+  /**
+   * Its own id.
+   *
+   * @generated from field: string sandbox = 1;
+   */
+  sandbox: string;
+};
+
+/**
+ * Describes the message caisson.link.v1.Renew.
+ * Use `create(RenewSchema)` to create a new message.
+ */
+export const RenewSchema: GenMessage<Renew> = /*@__PURE__*/
+  messageDesc(file_caisson_link_v1_link, 12);
+
+/**
  * A sandbox as whoever works in it may know it.
  *
  * @generated from message caisson.link.v1.Description
@@ -665,7 +693,7 @@ export type Description = Message<"caisson.link.v1.Description"> & {
  * Use `create(DescriptionSchema)` to create a new message.
  */
 export const DescriptionSchema: GenMessage<Description> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 12);
+  messageDesc(file_caisson_link_v1_link, 13);
 
 /**
  * One descriptor from the broker and where it goes.
@@ -713,7 +741,7 @@ export type Mount = Message<"caisson.link.v1.Mount"> & {
  * Use `create(MountSchema)` to create a new message.
  */
 export const MountSchema: GenMessage<Mount> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 13);
+  messageDesc(file_caisson_link_v1_link, 14);
 
 /**
  * @generated from enum caisson.link.v1.Mount.Kind
@@ -769,7 +797,7 @@ export type Mount_Kind = (typeof Mount_Kind)[keyof typeof Mount_Kind] | UnknownE
  * Describes the enum caisson.link.v1.Mount.Kind.
  */
 export const Mount_KindSchema: GenEnum<Mount_Kind> = /*@__PURE__*/
-  enumDesc(file_caisson_link_v1_link, 13, 0);
+  enumDesc(file_caisson_link_v1_link, 14, 0);
 
 /**
  * @generated from message caisson.link.v1.Rlimits
@@ -798,7 +826,7 @@ export type Rlimits = Message<"caisson.link.v1.Rlimits"> & {
  * Use `create(RlimitsSchema)` to create a new message.
  */
 export const RlimitsSchema: GenMessage<Rlimits> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 14);
+  messageDesc(file_caisson_link_v1_link, 15);
 
 /**
  * The wall is closed; what holds.
@@ -817,7 +845,7 @@ export type Sealed = Message<"caisson.link.v1.Sealed"> & {
  * Use `create(SealedSchema)` to create a new message.
  */
 export const SealedSchema: GenMessage<Sealed> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 15);
+  messageDesc(file_caisson_link_v1_link, 16);
 
 /**
  * @generated from message caisson.link.v1.Hold
@@ -849,7 +877,7 @@ export type Hold = Message<"caisson.link.v1.Hold"> & {
  * Use `create(HoldSchema)` to create a new message.
  */
 export const HoldSchema: GenMessage<Hold> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 16);
+  messageDesc(file_caisson_link_v1_link, 17);
 
 /**
  * Starts a command. Its output is the stream's DATA from the guest, its standard input the DATA from
@@ -915,7 +943,7 @@ export type Start = Message<"caisson.link.v1.Start"> & {
  * Use `create(StartSchema)` to create a new message.
  */
 export const StartSchema: GenMessage<Start> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 17);
+  messageDesc(file_caisson_link_v1_link, 18);
 
 /**
  * @generated from message caisson.link.v1.Window
@@ -937,7 +965,7 @@ export type Window = Message<"caisson.link.v1.Window"> & {
  * Use `create(WindowSchema)` to create a new message.
  */
 export const WindowSchema: GenMessage<Window> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 18);
+  messageDesc(file_caisson_link_v1_link, 19);
 
 /**
  * @generated from message caisson.link.v1.Started
@@ -954,7 +982,7 @@ export type Started = Message<"caisson.link.v1.Started"> & {
  * Use `create(StartedSchema)` to create a new message.
  */
 export const StartedSchema: GenMessage<Started> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 19);
+  messageDesc(file_caisson_link_v1_link, 20);
 
 /**
  * Kept by the guest and told again after a cut until the daemon says Forget. Sent when the process
@@ -1033,7 +1061,7 @@ export type Exited = Message<"caisson.link.v1.Exited"> & {
  * Use `create(ExitedSchema)` to create a new message.
  */
 export const ExitedSchema: GenMessage<Exited> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 20);
+  messageDesc(file_caisson_link_v1_link, 21);
 
 /**
  * @generated from message caisson.link.v1.Signal
@@ -1062,7 +1090,7 @@ export type Signal = Message<"caisson.link.v1.Signal"> & {
  * Use `create(SignalSchema)` to create a new message.
  */
 export const SignalSchema: GenMessage<Signal> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 21);
+  messageDesc(file_caisson_link_v1_link, 22);
 
 /**
  * @generated from message caisson.link.v1.Resize
@@ -1089,7 +1117,7 @@ export type Resize = Message<"caisson.link.v1.Resize"> & {
  * Use `create(ResizeSchema)` to create a new message.
  */
 export const ResizeSchema: GenMessage<Resize> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 22);
+  messageDesc(file_caisson_link_v1_link, 23);
 
 /**
  * The daemon has stored everything about this process.
@@ -1108,7 +1136,7 @@ export type Forget = Message<"caisson.link.v1.Forget"> & {
  * Use `create(ForgetSchema)` to create a new message.
  */
 export const ForgetSchema: GenMessage<Forget> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 23);
+  messageDesc(file_caisson_link_v1_link, 24);
 
 /**
  * @generated from message caisson.link.v1.Shutdown
@@ -1121,7 +1149,7 @@ export type Shutdown = Message<"caisson.link.v1.Shutdown"> & {
  * Use `create(ShutdownSchema)` to create a new message.
  */
 export const ShutdownSchema: GenMessage<Shutdown> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 24);
+  messageDesc(file_caisson_link_v1_link, 25);
 
 /**
  * @generated from message caisson.link.v1.GetUsage
@@ -1134,7 +1162,7 @@ export type GetUsage = Message<"caisson.link.v1.GetUsage"> & {
  * Use `create(GetUsageSchema)` to create a new message.
  */
 export const GetUsageSchema: GenMessage<GetUsage> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 25);
+  messageDesc(file_caisson_link_v1_link, 26);
 
 /**
  * @generated from message caisson.link.v1.UsageReport
@@ -1166,7 +1194,7 @@ export type UsageReport = Message<"caisson.link.v1.UsageReport"> & {
  * Use `create(UsageReportSchema)` to create a new message.
  */
 export const UsageReportSchema: GenMessage<UsageReport> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 26);
+  messageDesc(file_caisson_link_v1_link, 27);
 
 /**
  * A program inside has opened a connection to one of the guest's listeners. Opens the stream, whose number the
@@ -1203,7 +1231,7 @@ export type Connect = Message<"caisson.link.v1.Connect"> & {
  * Use `create(ConnectSchema)` to create a new message.
  */
 export const ConnectSchema: GenMessage<Connect> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 27);
+  messageDesc(file_caisson_link_v1_link, 28);
 
 /**
  * @generated from enum caisson.link.v1.Connect.Kind
@@ -1238,7 +1266,7 @@ export type Connect_Kind = (typeof Connect_Kind)[keyof typeof Connect_Kind] | Un
  * Describes the enum caisson.link.v1.Connect.Kind.
  */
 export const Connect_KindSchema: GenEnum<Connect_Kind> = /*@__PURE__*/
-  enumDesc(file_caisson_link_v1_link, 27, 0);
+  enumDesc(file_caisson_link_v1_link, 28, 0);
 
 /**
  * Opens a connection to a port inside, on loopback, and the stream that carries it. Answered with Done when it
@@ -1263,7 +1291,7 @@ export type Dial = Message<"caisson.link.v1.Dial"> & {
  * Use `create(DialSchema)` to create a new message.
  */
 export const DialSchema: GenMessage<Dial> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 28);
+  messageDesc(file_caisson_link_v1_link, 29);
 
 /**
  * @generated from message caisson.link.v1.GetPorts
@@ -1276,7 +1304,7 @@ export type GetPorts = Message<"caisson.link.v1.GetPorts"> & {
  * Use `create(GetPortsSchema)` to create a new message.
  */
 export const GetPortsSchema: GenMessage<GetPorts> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 29);
+  messageDesc(file_caisson_link_v1_link, 30);
 
 /**
  * The TCP ports that programs inside listen on.
@@ -1295,7 +1323,7 @@ export type PortsReport = Message<"caisson.link.v1.PortsReport"> & {
  * Use `create(PortsReportSchema)` to create a new message.
  */
 export const PortsReportSchema: GenMessage<PortsReport> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 30);
+  messageDesc(file_caisson_link_v1_link, 31);
 
 /**
  * @generated from message caisson.link.v1.ListeningPort
@@ -1331,7 +1359,7 @@ export type ListeningPort = Message<"caisson.link.v1.ListeningPort"> & {
  * Use `create(ListeningPortSchema)` to create a new message.
  */
 export const ListeningPortSchema: GenMessage<ListeningPort> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 31);
+  messageDesc(file_caisson_link_v1_link, 32);
 
 /**
  * A call on files. Paths are absolute, in the sandbox, checked by the daemon and again here.
@@ -1410,7 +1438,7 @@ export type FileCall = Message<"caisson.link.v1.FileCall"> & {
  * Use `create(FileCallSchema)` to create a new message.
  */
 export const FileCallSchema: GenMessage<FileCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 32);
+  messageDesc(file_caisson_link_v1_link, 33);
 
 /**
  * @generated from message caisson.link.v1.FileReply
@@ -1437,7 +1465,7 @@ export type FileReply = Message<"caisson.link.v1.FileReply"> & {
  * Use `create(FileReplySchema)` to create a new message.
  */
 export const FileReplySchema: GenMessage<FileReply> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 33);
+  messageDesc(file_caisson_link_v1_link, 34);
 
 /**
  * @generated from message caisson.link.v1.FileEntry
@@ -1484,7 +1512,7 @@ export type FileEntry = Message<"caisson.link.v1.FileEntry"> & {
  * Use `create(FileEntrySchema)` to create a new message.
  */
 export const FileEntrySchema: GenMessage<FileEntry> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 34);
+  messageDesc(file_caisson_link_v1_link, 35);
 
 /**
  * @generated from enum caisson.link.v1.FileEntry.Type
@@ -1525,7 +1553,7 @@ export type FileEntry_Type = (typeof FileEntry_Type)[keyof typeof FileEntry_Type
  * Describes the enum caisson.link.v1.FileEntry.Type.
  */
 export const FileEntry_TypeSchema: GenEnum<FileEntry_Type> = /*@__PURE__*/
-  enumDesc(file_caisson_link_v1_link, 34, 0);
+  enumDesc(file_caisson_link_v1_link, 35, 0);
 
 /**
  * @generated from message caisson.link.v1.StatCall
@@ -1547,7 +1575,7 @@ export type StatCall = Message<"caisson.link.v1.StatCall"> & {
  * Use `create(StatCallSchema)` to create a new message.
  */
 export const StatCallSchema: GenMessage<StatCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 35);
+  messageDesc(file_caisson_link_v1_link, 36);
 
 /**
  * Answered with `entry`; then the content as DATA and END on `stream`.
@@ -1583,7 +1611,7 @@ export type ReadCall = Message<"caisson.link.v1.ReadCall"> & {
  * Use `create(ReadCallSchema)` to create a new message.
  */
 export const ReadCallSchema: GenMessage<ReadCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 36);
+  messageDesc(file_caisson_link_v1_link, 37);
 
 /**
  * Content follows as DATA and END on `stream`; answered when the file is in place. RESET drops it.
@@ -1627,7 +1655,7 @@ export type WriteCall = Message<"caisson.link.v1.WriteCall"> & {
  * Use `create(WriteCallSchema)` to create a new message.
  */
 export const WriteCallSchema: GenMessage<WriteCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 37);
+  messageDesc(file_caisson_link_v1_link, 38);
 
 /**
  * Answered at once; then one `Entries` per DATA frame and END.
@@ -1656,7 +1684,7 @@ export type ListCall = Message<"caisson.link.v1.ListCall"> & {
  * Use `create(ListCallSchema)` to create a new message.
  */
 export const ListCallSchema: GenMessage<ListCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 38);
+  messageDesc(file_caisson_link_v1_link, 39);
 
 /**
  * @generated from message caisson.link.v1.Entries
@@ -1673,7 +1701,7 @@ export type Entries = Message<"caisson.link.v1.Entries"> & {
  * Use `create(EntriesSchema)` to create a new message.
  */
 export const EntriesSchema: GenMessage<Entries> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 39);
+  messageDesc(file_caisson_link_v1_link, 40);
 
 /**
  * @generated from message caisson.link.v1.MkdirCall
@@ -1700,7 +1728,7 @@ export type MkdirCall = Message<"caisson.link.v1.MkdirCall"> & {
  * Use `create(MkdirCallSchema)` to create a new message.
  */
 export const MkdirCallSchema: GenMessage<MkdirCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 40);
+  messageDesc(file_caisson_link_v1_link, 41);
 
 /**
  * @generated from message caisson.link.v1.MoveCall
@@ -1727,7 +1755,7 @@ export type MoveCall = Message<"caisson.link.v1.MoveCall"> & {
  * Use `create(MoveCallSchema)` to create a new message.
  */
 export const MoveCallSchema: GenMessage<MoveCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 41);
+  messageDesc(file_caisson_link_v1_link, 42);
 
 /**
  * @generated from message caisson.link.v1.RemoveCall
@@ -1749,7 +1777,7 @@ export type RemoveCall = Message<"caisson.link.v1.RemoveCall"> & {
  * Use `create(RemoveCallSchema)` to create a new message.
  */
 export const RemoveCallSchema: GenMessage<RemoveCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 42);
+  messageDesc(file_caisson_link_v1_link, 43);
 
 /**
  * Answered when the watch is set; then one `Change` per DATA frame until RESET.
@@ -1778,7 +1806,7 @@ export type WatchCall = Message<"caisson.link.v1.WatchCall"> & {
  * Use `create(WatchCallSchema)` to create a new message.
  */
 export const WatchCallSchema: GenMessage<WatchCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 43);
+  messageDesc(file_caisson_link_v1_link, 44);
 
 /**
  * @generated from message caisson.link.v1.Change
@@ -1805,7 +1833,7 @@ export type Change = Message<"caisson.link.v1.Change"> & {
  * Use `create(ChangeSchema)` to create a new message.
  */
 export const ChangeSchema: GenMessage<Change> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 44);
+  messageDesc(file_caisson_link_v1_link, 45);
 
 /**
  * @generated from enum caisson.link.v1.Change.Kind
@@ -1846,7 +1874,7 @@ export type Change_Kind = (typeof Change_Kind)[keyof typeof Change_Kind] | Unkno
  * Describes the enum caisson.link.v1.Change.Kind.
  */
 export const Change_KindSchema: GenEnum<Change_Kind> = /*@__PURE__*/
-  enumDesc(file_caisson_link_v1_link, 44, 0);
+  enumDesc(file_caisson_link_v1_link, 45, 0);
 
 /**
  * A tar stream follows on `stream`; answered with `files` and `bytes` when all of it is in place.
@@ -1887,7 +1915,7 @@ export type UnpackCall = Message<"caisson.link.v1.UnpackCall"> & {
  * Use `create(UnpackCallSchema)` to create a new message.
  */
 export const UnpackCallSchema: GenMessage<UnpackCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 45);
+  messageDesc(file_caisson_link_v1_link, 46);
 
 /**
  * Answered at once; then a tar stream on `stream`.
@@ -1925,7 +1953,7 @@ export type PackCall = Message<"caisson.link.v1.PackCall"> & {
  * Use `create(PackCallSchema)` to create a new message.
  */
 export const PackCallSchema: GenMessage<PackCall> = /*@__PURE__*/
-  messageDesc(file_caisson_link_v1_link, 46);
+  messageDesc(file_caisson_link_v1_link, 47);
 
 /**
  * What the guest stands in, and so which wall can be built: what is not there is reported as not enforced.

@@ -1,0 +1,112 @@
+//! A machine whose wall was closed before anybody asked for it: everything that a copy of it must have of its own is at hand,
+//! so that becoming one is a few calls. Nothing of it can be reached from inside.
+
+use std::{
+    fs::{self, File},
+    io,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::{fs::FileExt, net::UnixStream},
+    },
+    path::Path,
+};
+
+use rustix::{
+    fs::{Mode, OFlags},
+    mount::{UnmountFlags, mount_bind, unmount},
+    process::{Pid, chdir},
+    system::sethostname,
+    thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space},
+};
+
+use super::{
+    DOOR,
+    control::{hand_over, send_port},
+};
+use crate::{
+    keeper::socket,
+    sys::{mount_attr::make_writable, unshare::unshare},
+    wall::{hosts, machine_id},
+};
+
+const MAX_NAME: usize = 64;
+const MOMENTARY: &str = "/run";
+
+pub struct Parked {
+    port: OwnedFd,
+    /// The guest waits for what is said here.
+    door: UnixStream,
+    hostname: File,
+    hosts: File,
+    machine_id: File,
+}
+
+impl Parked {
+    /// This process enters the guest's namespace of names, and stays there: it has no use for another name.
+    pub fn new(guest: Pid, port: OwnedFd) -> io::Result<Self> {
+        let first = first_process(guest)?;
+        let namespace = |kind: &str| File::open(format!("/proc/{first}/ns/{kind}"));
+        move_into_link_name_space(namespace("uts")?.as_fd(), Some(LinkNameSpaceType::HostNameAndNISDomainName))?;
+        let own = File::open("/proc/self/ns/mnt")?;
+        // The kernel starts its first process with a root directory that it shares.
+        unshare(UnshareFlags::FS)?;
+        move_into_link_name_space(namespace("mnt")?.as_fd(), Some(LinkNameSpaceType::Mount))?;
+        let files = open_files();
+        move_into_link_name_space(own.as_fd(), Some(LinkNameSpaceType::Mount))?;
+        chdir("/")?;
+        let [hostname, hosts, machine_id] = files?;
+        let door = UnixStream::from(socket::connected(Path::new(DOOR))?);
+        Ok(Self { port, door, hostname, hosts, machine_id })
+    }
+
+    /// A name and a machine id that no other copy has.
+    pub fn rename(&self, name: &str) -> io::Result<()> {
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(is_name) {
+            return Err(io::Error::other("not a host's name"));
+        }
+        sethostname(name.as_bytes())?;
+        write(&self.hostname, &format!("{name}\n"))?;
+        write(&self.hosts, &hosts(name))?;
+        write(&self.machine_id, &machine_id()?)
+    }
+
+    pub fn give_port(self) -> io::Result<()> {
+        // The guest waits only so long for somebody who says nothing.
+        send_port(&self.door, Some(&self.port)).or_else(|_| hand_over(Some(&self.port)))
+    }
+}
+
+/// Names of sandboxes are equally long, and so is what is made of them: hardly ever is anything to be cut off.
+fn write(file: &File, content: &str) -> io::Result<()> {
+    file.write_all_at(content.as_bytes(), 0)?;
+    let length = content.len() as u64;
+    if file.metadata()?.len() == length { Ok(()) } else { file.set_len(length) }
+}
+
+/// The first process of the guest's namespaces, which the one that started them waits for.
+fn first_process(guest: Pid) -> io::Result<i32> {
+    let number = guest.as_raw_nonzero();
+    let children = fs::read_to_string(format!("/proc/{number}/task/{number}/children"))?;
+    children.split_whitespace().next().and_then(|word| word.parse().ok()).ok_or(io::ErrorKind::NotFound.into())
+}
+
+/// Of the sandbox's root, which is read-only where it is attached: through a second mount of it, which is attached for a moment
+/// over the place of another. Nothing runs in the sandbox yet.
+fn open_files() -> io::Result<[File; 3]> {
+    mount_bind("/", MOMENTARY)?;
+    let opened = open_writable();
+    unmount(MOMENTARY, UnmountFlags::DETACH)?;
+    opened
+}
+
+fn open_writable() -> io::Result<[File; 3]> {
+    let look = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let root = rustix::fs::open(MOMENTARY, look, Mode::empty())?;
+    make_writable(root.as_fd())?;
+    let open = |name: &str| {
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        rustix::fs::openat(&root, name, flags, Mode::empty()).map(File::from)
+    };
+    Ok([open("etc/hostname")?, open("etc/hosts")?, open("etc/machine-id")?])
+}
