@@ -14,13 +14,15 @@ export const listing = `
 /** The same with owners, inodes and times: has anybody touched anything? */
 const everything = `
   find . -printf '%y %m %U:%G %i %n %s %T@ %C@ %P %l\\0' | LC_ALL=C sort -z | tr '\\0' '\\n'
-  find . -type f -print0 | LC_ALL=C sort -z | xargs -0 -r sha256sum -b --
+  find . -type f -readable -print0 | LC_ALL=C sort -z | xargs -0 -r sha256sum -b --
 `;
 
 export interface Project extends Disposable {
   dir: string;
   /** Runs a script on the host, in the project, as its owner. */
   sh(script: string): string;
+  /** The same as whoever runs the tests, to see everything. */
+  look(script: string): string;
   list(): string;
   listEverything(): string;
   [Symbol.dispose](): void;
@@ -45,6 +47,7 @@ export function makeProject(account: Account, script = ""): Project {
   return {
     dir,
     sh: (text) => run(text, owner),
+    look: (text) => run(text, self),
     list: () => run(listing, self),
     listEverything: () => run(everything, self),
     [Symbol.dispose]: () => rmSync(dir, { recursive: true, force: true }),

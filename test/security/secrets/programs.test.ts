@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { Box } from "@caisson/client";
 import { type Account, accounts } from "../../support/daemon.ts";
+import { eventually } from "../../support/eventually.ts";
 import { canaries, names, openWorld, type World } from "./world.ts";
 
 for (const account of accounts()) programsOf(account, account.name === accounts()[0]!.name);
@@ -63,10 +64,15 @@ r.on("response", (h) => {t += h[":status"]}).on("data", (d) => {t += d}).on("end
         env: { NODE_EXTRA_CA_CERTS: "/home/agent/.caisson/trust/bundle.pem" },
       });
       assert.match(stdout.text, /^502caisson: /, stderr.text);
-      const events = await Array.fromAsync(
-        world.client.events.subscribe({ follow: false, types: ["network.failed"], sandboxId: box.id }),
+      // The program is told before the log is.
+      await eventually(
+        async () => {
+          const query = { follow: false, types: ["network.failed"], sandboxId: box.id };
+          const events = await Array.fromAsync(world.client.events.subscribe(query));
+          return JSON.stringify(events.map(({ data }) => data));
+        },
+        (told) => told.includes("does not speak HTTP/2"),
       );
-      assert.match(JSON.stringify(events.map(({ data }) => data)), /does not speak HTTP\/2/);
     });
 
     it("gRPC, which speaks HTTP/2 alone", async () => {
