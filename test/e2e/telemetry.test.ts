@@ -33,7 +33,8 @@ interface Point {
 
 const caller = (trace: string, span: string) => `00-${trace.repeat(32)}-${span.repeat(16)}-01`;
 
-describe("telemetry", { timeout: 300_000 }, () => {
+// Most of it is for building the collector where nothing is compiled yet.
+describe("telemetry", { timeout: 900_000 }, () => {
   const dir = mkdtempSync(join(tmpdir(), "caisson-collector-"));
   const spans: Span[] = [];
   const points: Point[] = [];
