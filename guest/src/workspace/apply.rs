@@ -93,6 +93,9 @@ impl<'a> Plan<'a> {
         if change.conflict && !item.force && item.content.is_none() {
             return Ok((Outcome::Conflict, "it was changed on the host meanwhile"));
         }
+        if self.takes_directory_away(change) && !self.leaves_nothing_in(&item.path) {
+            return Ok((Outcome::Conflict, "something in it is the host's, or stays"));
+        }
         if let Some(content) = &item.content {
             self.contents.insert(item.path.clone(), content);
         }
@@ -125,6 +128,25 @@ impl<'a> Plan<'a> {
             _ => return Ok((Outcome::Refused, "there is nothing to apply")),
         }
         Ok((Outcome::Applied, ""))
+    }
+
+    /// Something that is no directory takes the place of one.
+    fn takes_directory_away(&self, change: &LayerChange) -> bool {
+        let directory = i32::from(Type::Directory);
+        change.old.as_ref().is_some_and(|old| old.r#type == directory)
+            && change.new.as_ref().is_some_and(|new| new.r#type != directory)
+    }
+
+    /// Everything that the project has in a directory is removed by this apply.
+    fn leaves_nothing_in(&self, path: &[u8]) -> bool {
+        let inside = [path, b"/"].concat();
+        // What was moved away is named by what it became.
+        let chosen: HashSet<&[u8]> =
+            self.job.items.iter().flat_map(|item| [item.path.as_slice(), item.from.as_slice()]).collect();
+        let below = self.changes.range(inside.clone()..).take_while(|(below, _)| below.starts_with(&inside));
+        below
+            .into_iter()
+            .all(|(below, change)| change.old.is_none() || (!change.conflict && chosen.contains(below.as_slice())))
     }
 
     /// Where a renamed file was; what the host changed there meanwhile stays.

@@ -50,6 +50,7 @@ fn all_steps(place: &Place, staging: &OwnedFd, journal: &mut Journal) -> Result<
     for step in &mut journal.steps {
         carry_out_step(place, &mut opened, staging, step)?;
     }
+    journal.steps.retain(|step| step.act() != Act::Unknown);
     // A directory that its owner may not write to gets its mode when everything is in it.
     for step in &journal.steps {
         if step.act() == Act::MakeDirectory && step.mode & 0o700 != 0o700 {
@@ -145,6 +146,11 @@ fn put_in_place(dir: &OwnedFd, name: &OsStr, staging: &OwnedFd, step: &mut Step)
     let kept = step.kept();
     match beneath::stat(dir, name)? {
         Some(there) if there.st_ino == step.inode => {}
+        // Somebody put something into it meanwhile: it stays, and nothing is done here.
+        Some(there) if layer::file_type(&there) == Type::Directory => {
+            step.set_act(Act::Unknown);
+            return Ok(fs::unlinkat(staging, &kept, AtFlags::empty())?);
+        }
         Some(_) => exchange((staging, &kept), (dir, name))?,
         None => rename_new((staging, &kept), (dir, name))?,
     }

@@ -63,7 +63,7 @@ impl Since {
 /// Every change, in the order of paths, without contents.
 pub fn changes(place: &Place, since: Since) -> Result<Vec<LayerChange>, JobError> {
     let copied = place.copied_at_ns.map(|at_ns| Copied { at_ns, directories: Directories::read(&place.layer) });
-    let seen = Seen { hidden: copied.is_some(), in_place: true };
+    let seen = Seen { hidden: copied.is_some(), in_place: true, exchanged: false };
     let mut scan = Scan { known: Known::read(place)?, copied, since, found: Vec::new() };
     scan.directory(place.upper.as_fd(), Some(place.lower.as_fd()), b"", seen)?;
     scan.deleted_unmarked(place)?;
@@ -91,6 +91,8 @@ struct Seen {
     hidden: bool,
     /// It is where the copy had it.
     in_place: bool,
+    /// The host has put another directory in the place of the project's. What is in that one may be old, and nobody inside saw it.
+    exchanged: bool,
 }
 
 impl Scan {
@@ -106,7 +108,7 @@ impl Scan {
         if let (true, Some(lower)) = (seen.hidden, lower) {
             for name in beneath::names(lower)? {
                 if names.binary_search(&name).is_err() {
-                    self.deleted(lower, &name, beneath::join(path, &name))?;
+                    self.deleted(lower, &name, beneath::join(path, &name), seen.exchanged)?;
                 }
             }
         }
@@ -132,13 +134,13 @@ impl Scan {
         };
         if layer::is_whiteout(&new) {
             return match (lower, old) {
-                (Some(lower), Some(_)) => self.deleted(lower, name, path),
+                (Some(lower), Some(_)) => self.deleted(lower, name, path, seen.exchanged),
                 _ => Ok(()),
             };
         }
         match (lower, &old) {
             _ if self.known.is_delivered(&path, Identity::of_source(&new)) || self.is_untouched(&path, &new, seen) => {}
-            (Some(lower), Some(old)) => self.both(upper, lower, name, &path, (old, &new))?,
+            (Some(lower), Some(old)) => self.both((upper, &new), (lower, old), name, &path, seen.exchanged)?,
             _ => self.push(change(path.clone(), Kind::Added, None, Some(layer::state(upper, name, &new)?), false)),
         }
         if layer::file_type(&new) == Type::Directory {
@@ -150,13 +152,13 @@ impl Scan {
     /// The layer and the project both have the name.
     fn both(
         &mut self,
-        upper: BorrowedFd,
-        lower: BorrowedFd,
+        (upper, new): (BorrowedFd, &Stat),
+        (lower, old): (BorrowedFd, &Stat),
         name: &OsStr,
         path: &[u8],
-        (old, new): (&Stat, &Stat),
+        exchanged: bool,
     ) -> Result<(), JobError> {
-        let conflict = self.conflicts(old, path);
+        let conflict = exchanged || self.conflicts(old, path);
         let (before, after) = (layer::state(lower, name, old)?, layer::state(upper, name, new)?);
         let looks_other = before.r#type != after.r#type || before.target != after.target || before.size != after.size;
         let regular = layer::file_type(new) == Type::Regular;
@@ -175,7 +177,7 @@ impl Scan {
             return Ok(());
         };
         if layer::file_type(old) == Type::Directory && before.r#type != after.r#type {
-            self.deleted_below(lower, name, path)?;
+            self.deleted_below(lower, name, path, conflict)?;
         }
         self.push(change(path.to_vec(), kind, Some(before), Some(after), conflict));
         Ok(())
@@ -203,7 +205,8 @@ impl Scan {
             Some(copied) if seen.in_place => copied.directories.is_in_place(path, fs::fstat(&inner)?.st_ino),
             _ => false,
         };
-        self.directory(inner.as_fd(), project.as_ref().map(AsFd::as_fd), path, Seen { hidden, in_place })
+        let exchanged = seen.exchanged || old.is_some_and(|old| self.conflicts(old, path));
+        self.directory(inner.as_fd(), project.as_ref().map(AsFd::as_fd), path, Seen { hidden, in_place, exchanged })
     }
 
     /// Is it what the copy had there? Where it differs from the project now, the host has changed that, or an apply
@@ -225,39 +228,41 @@ impl Scan {
             let Some((parent, name)) = beneath::split(&path) else { continue };
             let Some(lower) = open_if_there(&place.lower, parent)? else { continue };
             let (name, before) = (name.to_owned(), self.found.len());
-            self.deleted(lower.as_fd(), &name, path)?;
+            self.deleted(lower.as_fd(), &name, path, false)?;
             told.extend(self.found[before..].iter().map(|change| change.path.clone()));
         }
         Ok(())
     }
 
     /// Something of the project is gone; a directory with everything in it.
-    fn deleted(&mut self, lower: BorrowedFd, name: &OsStr, path: Vec<u8>) -> Result<(), JobError> {
+    fn deleted(&mut self, lower: BorrowedFd, name: &OsStr, path: Vec<u8>, exchanged: bool) -> Result<(), JobError> {
         let Some(old) = beneath::stat(lower, name)? else { return Ok(()) };
+        let conflict = exchanged || self.conflicts(&old, &path);
         if layer::file_type(&old) == Type::Directory {
-            self.deleted_below(lower, name, &path)?;
+            self.deleted_below(lower, name, &path, conflict)?;
         }
         if self.known.is_delivered(&path, Identity::GONE) || self.never_copied(&old, layer::born_ns(lower, name)) {
             return Ok(());
         }
-        let conflict = layer::file_type(&old) != Type::Directory && self.conflicts(&old, &path);
         let state = layer::state(lower, name, &old)?;
         self.push(change(path, Kind::Deleted, Some(state), None, conflict));
         Ok(())
     }
 
-    fn deleted_below(&mut self, lower: BorrowedFd, name: &OsStr, path: &[u8]) -> Result<(), JobError> {
+    fn deleted_below(&mut self, lower: BorrowedFd, name: &OsStr, path: &[u8], exchanged: bool) -> Result<(), JobError> {
         let Some(dir) = open_if_there(lower, name.as_encoded_bytes())? else { return Ok(()) };
         for inner in beneath::names(&dir)? {
             let inner_path = beneath::join(path, &inner);
-            self.deleted(dir.as_fd(), &inner, inner_path)?;
+            self.deleted(dir.as_fd(), &inner, inner_path, exchanged)?;
         }
         Ok(())
     }
 
-    /// Was the project's file changed since the sandbox attached it, by anybody but us?
+    /// Was the project's file changed since the sandbox attached it, by anybody but us? A directory: did it get another mode, or come
+    /// from elsewhere? Its entries change both of its times.
     fn conflicts(&self, old: &Stat, path: &[u8]) -> bool {
-        layer::file_type(old) != Type::Directory && self.changed_after(old, self.since.at(path))
+        let by_entries = layer::file_type(old) == Type::Directory && layer::ctime_ns(old) == layer::mtime_ns(old);
+        !by_entries && self.changed_after(old, self.since.at(path))
     }
 
     fn changed_after(&self, old: &Stat, since_ns: i64) -> bool {

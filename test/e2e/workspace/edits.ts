@@ -18,7 +18,8 @@ const names = ["a", "b", "c.txt", "--help", "it\\'s", "\\x01\\x7f", ".caisson-ap
 const modes = ["644", "600", "755", "700", "664", "444", "400", "000", "640"];
 const directoryModes = ["755", "700", "775", "750", "711"];
 
-export function edits(seed: number, count: number): string {
+/** `whole`: directories are moved and get other modes, too. */
+export function edits(seed: number, count: number, { whole = true } = {}): string {
   const below = random(seed);
   const pick = <T>(of: readonly T[]): T => of[below(of.length)]!;
   const quote = (path: string) => `$'./${path}'`;
@@ -26,7 +27,12 @@ export function edits(seed: number, count: number): string {
   const directory = () => quote(pick(directories));
   const any = () => (below(2) ? file() : directory());
   const content = () => "x".repeat(below(30)) + String(below(1000));
+  const ofDirectories: (() => string)[] = [
+    () => `f=${directory()}; [ -d "$f" ] && [ ! -L "$f" ] && chmod ${pick(directoryModes)} "$f"`,
+    () => `mv -fT ${directory()} ${any()}`,
+  ];
   const acts: (() => string)[] = [
+    ...(whole ? ofDirectories : []),
     () => `printf '%s\\n' ${content()} > ${file()}`,
     () => `printf '%s\\n' ${content()} > ${file()}`,
     () => `printf '%s\\n' ${content()} >> ${file()}`,
@@ -34,13 +40,11 @@ export function edits(seed: number, count: number): string {
     () => `head -c ${below(200_000)} /dev/zero | tr '\\0' '\\${below(8)}' > ${file()}`,
     () => `truncate -s ${below(5_000_000)} ${file()}`,
     () => `f=${file()}; [ -f "$f" ] && [ ! -L "$f" ] && chmod ${pick(modes)} "$f"`,
-    () => `f=${directory()}; [ -d "$f" ] && [ ! -L "$f" ] && chmod ${pick(directoryModes)} "$f"`,
     () => `mkdir -p ${directory()}`,
     () => `mkdir -p ${directory()}`,
     () => `rm -f ${file()}`,
     () => `rm -rf ${any()}`,
     () => `mv -fT ${file()} ${file()}`,
-    () => `mv -fT ${directory()} ${any()}`,
     // Links that lead out of the project are withheld, which other tests look at.
     () =>
       `ln -sfT ${pick(["a", "./x", "*", ".", "\\$'\\\\xfe'", "nowhere/at all"].map((t) => `'${t}'`))} ${any()}`,
