@@ -10,7 +10,7 @@ import { eventually, sleep } from "../support/eventually.ts";
 import { remainsAfter } from "./remains.ts";
 
 const seed = Number(process.env.CAISSON_TEST_SEED ?? Date.now() % 100_000);
-const rounds = isFull() ? 100 : 3;
+const rounds = isFull() ? 25 : 3;
 
 /** What the daemon has said yes to. */
 interface Acknowledged {
