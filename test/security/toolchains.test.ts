@@ -106,9 +106,9 @@ function suite(account: Account): void {
       socket.close();
       home[Symbol.dispose]();
     });
-    const run = (script: string, options: string[] = []) => {
-      const path = [...Object.keys(programs).map((entry) => home.path(entry)), system].join(":");
-      const env = { PATH: path, HOME: home.dir };
+    const run = (script: string, options: string[] = [], from = home) => {
+      const path = [...Object.keys(programs).map((entry) => from.path(entry)), system].join(":");
+      const env = { PATH: path, HOME: from.dir };
       return caisson.run(["run", "--no-workspace", ...options, "--", "sh", "-c", script], { env });
     };
 
@@ -150,6 +150,20 @@ function suite(account: Account): void {
       const { out } = await run(script);
       assert.match(out, /^#!\/bin\/sh\necho "\$0"\ncargo\n/);
       assert.doesNotMatch(out, /^(new|old)$/m);
+    });
+
+    it("does the same in gVisor, below directories that are private there", async () => {
+      // Owners are not mapped there: what only they may read stays theirs.
+      using open = new TestHome();
+      fill(open);
+      spawnSync("chmod", ["-R", "go+rX", open.dir]);
+      const write = `cd '${open.path(".cargo/bin")}' && { echo x > new; echo x >> cargo; rm cargo; }`;
+      const script = `${Object.values(programs).join("; ")}; grep -rl ${canary} '${open.dir}'; ${write}; cat cargo`;
+      const { out, err } = await run(`{ ${script}; } 2>/dev/null; ls`, ["--tier", "gvisor"], open);
+      const lines = out.trim().split("\n");
+      const names = lines.splice(0, Object.keys(programs).length).map((path) => path.split("/").at(-1));
+      assert.deepEqual(names, Object.values(programs), err);
+      assert.deepEqual(lines, ["#!/bin/sh", 'echo "$0"', "cargo", "cargo-program", "rustup"], out);
     });
 
     it("reaches no socket of the host through them", async () => {

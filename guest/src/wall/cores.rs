@@ -42,11 +42,11 @@ pub fn forbid_cores() -> rustix::io::Result<u64> {
 /// The way by which the host would be told of a crash in spite of the limit.
 fn escape(pattern: &str, limit: u64) -> Option<&'static str> {
     match pattern.as_bytes().first() {
-        Some(b'@') => {
-            Some("the host's core_pattern is a socket, which is told of every crash; it gets registers, and no memory")
-        }
+        Some(b'@') => Some(
+            "the host's core_pattern is a socket, which is told of every crash; it gets registers, and little of the memory",
+        ),
         Some(b'|') if limit != NO_CORE => Some(
-            "the host's core_pattern is a program, and the daemon may not raise its own limit of 0; it gets registers, and no memory",
+            "the host's core_pattern is a program, and the daemon may not raise its own limit of 0; it gets registers, and little of the memory",
         ),
         _ => None,
     }

@@ -1,11 +1,11 @@
 //! What a sandbox in gVisor sees, made by the older mount calls.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use rustix::{
     fs::{FileType, Gid, Mode, OFlags, Uid, chmod, chown},
     io::Errno,
-    mount::mount_bind,
+    mount::{UnmountFlags, mount_bind, unmount},
 };
 
 use crate::{
@@ -27,13 +27,17 @@ const NEEDLESS: [&str; 2] = ["/dev/fuse", "/dev/net"];
 /// Where commands find the guest's programs, and where the guest really is: a file cannot be mounted below a tmpfs.
 const FOLDER: &str = "/run/caisson";
 const GUEST: &str = "/.caisson-guest";
+/// With a number: what is shown below a place that is mounted anew, meanwhile.
+const ASIDE: &str = "/.caisson-aside-";
 /// Laid over files that may not be read.
 const NOTHING: &str = "/.caisson-nothing";
 
 pub fn furnish(seal: &Seal, report: &mut Report) -> Result<(), SealError> {
+    let shown = set_aside()?;
     for (path, mode) in BOUNDED {
         tmpfs::mount_at(path, mode, seal.tmpfs_bytes, 0).during(Step::Mounts, path)?;
     }
+    put_back(&shown, seal)?;
     if seal.tmpfs_bytes > 0 {
         let paths = BOUNDED.map(|(path, _)| path).join(", ");
         report.holds("limit.tmpfs", "tmpfs size", format!("{} bytes in each of {paths}", seal.tmpfs_bytes));
@@ -43,6 +47,42 @@ pub fn furnish(seal: &Seal, report: &mut Report) -> Result<(), SealError> {
     let folder = ground.directory(FOLDER).during(Step::Mounts, FOLDER)?;
     ground.link(&folder, "guest", GUEST).during(Step::Mounts, FOLDER)?;
     remove_needless()
+}
+
+/// Directories of the host that were shown below what is mounted anew, by where they are meanwhile.
+fn set_aside() -> Result<Vec<(String, String)>, SealError> {
+    let mounts = mountinfo::read().during(Step::Mounts, "/proc/self/mountinfo")?;
+    let is_covered = |path: &str| BOUNDED.iter().any(|(place, _)| path.strip_prefix(place).is_some_and(below));
+    let mut shown = Vec::new();
+    // A file cannot be mounted below a tmpfs.
+    for mount in mounts.iter().filter(|mount| is_covered(&mount.path) && Path::new(&mount.path).is_dir()) {
+        let aside = format!("{ASIDE}{}", shown.len());
+        fs::create_dir(&aside).during(Step::Mounts, &mount.path)?;
+        mount_bind(&mount.path, &aside).during(Step::Mounts, &mount.path)?;
+        shown.push((mount.path.clone(), aside));
+    }
+    Ok(shown)
+}
+
+fn below(rest: &str) -> bool {
+    rest.starts_with('/')
+}
+
+fn put_back(shown: &[(String, String)], seal: &Seal) -> Result<(), SealError> {
+    let ground = ground()?;
+    let (uid, gid) = (Uid::from_raw(seal.uid), Gid::from_raw(seal.gid));
+    for (path, aside) in shown {
+        ground.directory(path).during(Step::Mounts, path)?;
+        // Directories on the way are the sandbox's own.
+        let is_place = |above: &Path| BOUNDED.iter().any(|(place, _)| above == Path::new(place));
+        for above in Path::new(path).ancestors().skip(1).take_while(|above| !is_place(above)) {
+            chown(above, Some(uid), Some(gid)).during(Step::Mounts, path)?;
+        }
+        mount_bind(aside, path).during(Step::Mounts, path)?;
+        unmount(aside, UnmountFlags::DETACH).during(Step::Mounts, path)?;
+        fs::remove_dir(aside).during(Step::Mounts, path)?;
+    }
+    Ok(())
 }
 
 /// Once they are gone this costs a look at each.

@@ -7,6 +7,7 @@ import { canWait, likenessOf } from "./closed-ahead.ts";
 import type { EngineContext } from "./context.ts";
 import type { HashedReport } from "./enforcement.ts";
 import { kindOf } from "./kind.ts";
+import type { Taken } from "./parts.ts";
 import type { SandboxPlan } from "./spec.ts";
 import type { Chosen } from "./start-box.ts";
 
@@ -63,15 +64,14 @@ export class ClosedMachines {
     } catch (error) {
       // The host was upgraded, or the keeper that held its memory is gone: the usual way mends both.
       this.#context.log("debug", "a machine that was closed ahead is of no use", { error: String(error) });
-      if (this.#kept === kept) await this.#forget();
+      if (this.#kept === kept) await this.forget();
       return undefined;
     }
   }
 
-  /** Somebody had to wait for a machine with this plan: makes one for the next, in the background. */
-  expect(plan: SandboxPlan): void {
-    const { driver, workspace } = plan;
-    if (!driver.capabilities.includes("memory") || workspace.mode !== WorkspaceMode.NONE) return;
+  /** Somebody had to wait for this machine with this plan: makes one for the next, in the background. */
+  expect(plan: SandboxPlan, { launched }: Taken): void {
+    if (!launched.park || plan.workspace.mode !== WorkspaceMode.NONE) return;
     if (this.#ended || this.#making || !canWait(plan)) return;
     const before = this.#last;
     this.#last = likenessOf(plan, "");
@@ -86,13 +86,20 @@ export class ClosedMachines {
   async close(): Promise<void> {
     this.#ended = true;
     await this.#making;
-    await this.#forget();
+    await this.forget();
+  }
+
+  /** Its memory goes with its file; copies that live keep theirs. Also removes what an earlier daemon left. */
+  async forget(): Promise<void> {
+    clearTimeout(this.#kept?.expiry);
+    this.#kept = undefined;
+    await rm(this.#directory, { recursive: true, force: true });
   }
 
   async #make(plan: SandboxPlan): Promise<void> {
     const { pool } = this.#context.parts;
     await pool.quiet();
-    await this.#forget();
+    await this.forget();
     const likeness = likenessOf(plan, "");
     const taken = await pool.fresh(kindOf(plan));
     const { launched, guest } = taken;
@@ -108,18 +115,11 @@ export class ClosedMachines {
       await mkdir(this.#directory, { recursive: true, mode: 0o700 });
       const file = `${this.#directory}/${this.#count++}`;
       await saveMachine.call(launched, file, true);
-      const expiry = setTimeout(() => this.#forget(), keptMs).unref();
+      const expiry = setTimeout(() => this.forget(), keptMs).unref();
       this.#kept = { file, plan, likeness, report, expiry };
     } finally {
       pool.discard(taken);
     }
-  }
-
-  /** Its memory goes with its file; copies that live keep theirs. */
-  async #forget(): Promise<void> {
-    clearTimeout(this.#kept?.expiry);
-    this.#kept = undefined;
-    await rm(this.#directory, { recursive: true, force: true });
   }
 
   get #directory(): string {

@@ -70,7 +70,7 @@ export async function createBox(
     request.made?.(box);
     await startBox(context, box, plan, chosen, request, call.actor);
     context.closedAhead.expect(plan);
-    if (!chosen.closed && !chosen.taken.warm) context.closedMachines.expect(plan);
+    if (!chosen.closed && !chosen.taken.warm) context.closedMachines.expect(plan, chosen.taken);
     return box;
   }
   const box = new Box(newRecord(plan, newSandboxId(), request.session, call.actor, context));

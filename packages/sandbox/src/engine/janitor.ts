@@ -34,6 +34,7 @@ export class Janitor {
     for (const driver of context.parts.drivers) {
       await this.#try(driver.name, async () => driver.sweep?.(living));
     }
+    await this.#try("closed machines", () => context.closedMachines.forget());
     for (const group of this.#groups) {
       if (!living.has(group)) await this.#try(group, () => this.#cleanGroup(group));
     }
