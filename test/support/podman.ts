@@ -18,7 +18,9 @@ export async function startPodman(
   const owner = { uid: account.uid, gid: account.gid };
   const socket = join(dir, "podman.sock");
   for (const name of ["home", "run"]) spawnSync("mkdir", ["-m", "700", join(dir, name)], owner);
-  const env = { PATH: process.env.PATH!, HOME: join(dir, "home"), XDG_RUNTIME_DIR: join(dir, "run") };
+  // It forgets archives of images that it was sent.
+  const own = { HOME: join(dir, "home"), XDG_RUNTIME_DIR: join(dir, "run"), TMPDIR: join(dir, "run") };
+  const env = { PATH: process.env.PATH!, ...own };
   const base = [
     "--root",
     join(dir, "data"),

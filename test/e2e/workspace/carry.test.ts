@@ -1,11 +1,11 @@
 // Changes carried elsewhere: exported, rebased, forced; what is shown of them; projects that are written directly.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { accounts } from "../../support/daemon.ts";
+import { eventually } from "../../support/eventually.ts";
 import { makeProject, type Subject, sameTree, subject } from "./project.ts";
 
 const repository =
@@ -238,8 +238,14 @@ for (const account of accounts()) {
       assert.equal((await run(other.dir, read, agents)).stdout.text, "");
       const usage = async () => (await it.client.system.usage()).find(({ what }) => what === "agents")!;
       assert.equal((await usage()).count, 2);
-      await it.client.system.prune({ agents: true });
-      assert.equal((await usage()).count, 0);
+      // The last sandbox ends after its command's exit is told.
+      await eventually(
+        async () => {
+          await it.client.system.prune({ agents: true });
+          return (await usage()).count;
+        },
+        (count) => count === 0,
+      );
     });
   });
 }
