@@ -26,6 +26,18 @@ for (const account of accounts()) {
     });
     after(() => it[Symbol.asyncDispose]());
 
+    const kept = async (what: string) =>
+      (await it.client.system.usage()).find((item) => item.what === what)?.count;
+    /** A sandbox ends after its command's exit was told, and uses what it has until then. */
+    const pruned = (what: "caches" | "agents", left: number) =>
+      eventually(
+        async () => {
+          await it.client.system.prune({ agents: what === "agents" });
+          return kept(what);
+        },
+        (count) => count === left,
+      );
+
     test("a patch carries text, binary files, modes, links, renames and deletions to a clone", async () => {
       using project = makeProject(
         account,
@@ -212,15 +224,12 @@ for (const account of accounts()) {
       assert.notEqual((await run(one.dir, "cat ~/.npm/_cacache/x")).code, 0);
       await assert.rejects(run(one.dir, "true", ["nothing"]), { code: "INVALID_INPUT" });
       await assert.rejects(it.client.create({ caches: ["npm"] }), { code: "INVALID_INPUT" });
-      const usage = async () => (await it.client.system.usage()).find(({ what }) => what === "caches")!;
-      assert.equal((await usage()).count, 2);
+      assert.equal(await kept("caches"), 2);
       const living = await it.client.create({ workspace: { dir: one.dir }, caches: ["npm"] });
-      await it.client.system.prune();
-      assert.equal((await usage()).count, 1);
+      await pruned("caches", 1);
       assert.equal((await living.run(["sh", "-c", "cat ~/.npm/_cacache/x"])).stdout.text, "kept\n");
       await living.delete();
-      await it.client.system.prune();
-      assert.equal((await usage()).count, 0);
+      await pruned("caches", 0);
     });
 
     test("agents' own directories are kept per project on request, and freed only when they are named", async () => {
@@ -236,16 +245,8 @@ for (const account of accounts()) {
       assert.equal((await run(one.dir, read, agents)).stdout.text, "kept\nkept\nkept\n");
       assert.equal((await run(one.dir, read, ["all"])).stdout.text, "", "all are those of package managers");
       assert.equal((await run(other.dir, read, agents)).stdout.text, "");
-      const usage = async () => (await it.client.system.usage()).find(({ what }) => what === "agents")!;
-      assert.equal((await usage()).count, 2);
-      // The last sandbox ends after its command's exit is told.
-      await eventually(
-        async () => {
-          await it.client.system.prune({ agents: true });
-          return (await usage()).count;
-        },
-        (count) => count === 0,
-      );
+      assert.equal(await kept("agents"), 2);
+      await pruned("agents", 0);
     });
   });
 }
