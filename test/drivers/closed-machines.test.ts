@@ -1,9 +1,12 @@
 // Copies of a machine whose wall was closed before anybody asked for it: as tight as one that was closed for its caller, and
 // with nothing in common that must not be.
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { describe, it } from "node:test";
 import { type Box, type Client, connect } from "@caisson/client";
 import { accounts, startDaemon } from "../support/daemon.ts";
+import { eventually } from "../support/eventually.ts";
 
 const spec = { driver: "qemu" };
 
@@ -74,6 +77,14 @@ describe("machines that were closed ahead", { concurrency: 2, timeout: 240_000 }
         assert.equal(new Set([usual, ...views].map((view) => view[line])).size, 3, `line ${line}`);
       const [usualReport, ...reports] = [cold, one.box, other.box].map(({ info }) => info.enforced);
       for (const report of reports) assert.deepEqual(report, usualReport);
+      const saved = join(daemon.home, "closed-machines");
+      assert.ok(existsSync(saved));
+      await daemon.crash();
+      await daemon.restart();
+      await eventually(
+        () => existsSync(saved),
+        (isThere) => !isThere,
+      );
     });
   }
 });

@@ -33,8 +33,7 @@ pub fn run(place: &Place, job: &ApplyJob, answers: &mut dyn Answers) -> Result<J
             .into_iter()
             .map(|change| (change.path.clone(), change))
             .collect();
-    let mut plan =
-        Plan { place, job, changes: &changes, steps: Vec::new(), made: HashSet::new(), contents: BTreeMap::new() };
+    let mut plan = Plan::new(place, job, &changes);
     let mut outcomes = Vec::new();
     for item in &job.items {
         let (result, reason) = plan.item(item)?;
@@ -75,9 +74,17 @@ struct Plan<'a> {
     made: HashSet<Vec<u8>>,
     /// Contents that replace the layer's.
     contents: BTreeMap<Vec<u8>, &'a [u8]>,
+    /// What the job names, and whether against the host's changes. What was moved away is named by what it became.
+    chosen: HashMap<&'a [u8], bool>,
 }
 
 impl<'a> Plan<'a> {
+    fn new(place: &'a Place, job: &'a ApplyJob, changes: &'a BTreeMap<Vec<u8>, LayerChange>) -> Self {
+        let names = |item: &'a ApplyItem| [item.path.as_slice(), item.from.as_slice()].map(|name| (name, item.force));
+        let chosen = job.items.iter().flat_map(names).collect();
+        Plan { place, job, changes, steps: Vec::new(), made: HashSet::new(), contents: BTreeMap::new(), chosen }
+    }
+
     fn item(&mut self, item: &'a ApplyItem) -> Result<(Outcome, &'static str), JobError> {
         if beneath::split(&item.path).is_none() {
             return Ok((Outcome::Refused, "the path is not one below the project"));
@@ -140,13 +147,11 @@ impl<'a> Plan<'a> {
     /// Everything that the project has in a directory is removed by this apply.
     fn leaves_nothing_in(&self, path: &[u8]) -> bool {
         let inside = [path, b"/"].concat();
-        // What was moved away is named by what it became.
-        let chosen: HashSet<&[u8]> =
-            self.job.items.iter().flat_map(|item| [item.path.as_slice(), item.from.as_slice()]).collect();
         let below = self.changes.range(inside.clone()..).take_while(|(below, _)| below.starts_with(&inside));
-        below
-            .into_iter()
-            .all(|(below, change)| change.old.is_none() || (!change.conflict && chosen.contains(below.as_slice())))
+        below.into_iter().all(|(below, change)| {
+            let forced = self.chosen.get(below.as_slice());
+            change.old.is_none() || forced.is_some_and(|forced| *forced || !change.conflict)
+        })
     }
 
     /// Where a renamed file was; what the host changed there meanwhile stays.
@@ -243,8 +248,7 @@ pub fn interrupted(place: &Place, job: &ApplyJob, after: usize) -> Result<(), Jo
         .into_iter()
         .map(|change| (change.path.clone(), change))
         .collect();
-    let mut plan =
-        Plan { place, job, changes: &changes, steps: Vec::new(), made: HashSet::new(), contents: BTreeMap::new() };
+    let mut plan = Plan::new(place, job, &changes);
     for item in &job.items {
         plan.item(item)?;
     }

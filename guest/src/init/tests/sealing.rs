@@ -187,3 +187,15 @@ fn shutting_down_ends_everything() {
     assert!(answer.failure.is_none());
     assert_eq!(sandbox.exit_code(), 0);
 }
+
+#[test]
+fn only_a_sandbox_that_was_never_used_gets_another_id() {
+    let renew = || Message::Renew(link::Renew { sandbox: "sb_other".into() });
+    let unsealed = Sandbox::start();
+    assert_eq!(unsealed.connect().call(renew()).failure.unwrap().code, "INVALID_INPUT");
+    let (_sandbox, mut host) = Sandbox::sealed();
+    host.run("true");
+    assert_eq!(host.call(renew()).failure.unwrap().code, "INVALID_INPUT");
+    let (_, stream) = host.run("echo $CAISSON_SANDBOX");
+    assert_eq!(stream.stdout, b"\n");
+}

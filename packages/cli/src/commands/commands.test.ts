@@ -219,3 +219,13 @@ test("rm goes on after a box that is not there", async () => {
   assert.match(io.err, /no sandbox sb_none/);
   assert.equal((await cli.run(["rm", "-f", "sb_none"])).code, 0);
 });
+
+test("what agents keep is freed only when that is said", async () => {
+  const cli = new Cli();
+  await cli.run(["prune"]);
+  await cli.run(["prune", "--agents"]);
+  assert.deepEqual(
+    cli.requests<{ agents: boolean }>("prune").map(({ agents }) => agents),
+    [false, true],
+  );
+});

@@ -7,6 +7,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+mod copies;
+mod undoing;
+
 use super::{run, scan};
 use crate::proto::keeper::{
     ApplyItem, ApplyJob, ApplyResult, CopyJob, LayerChange, LayerChangeKind as Kind, RecoverJob, ScanJob, UndoJob,
@@ -232,6 +235,24 @@ fn a_directory_that_became_a_file_and_the_reverse() {
 }
 
 #[test]
+fn a_directory_in_which_the_host_changed_something_gives_way_to_a_file_only_by_force() {
+    let case = Case::new("displaced");
+    write(case.project("d/inner"), "the owner's\n");
+    write(case.upper("d"), "a file now\n");
+    let apply = |id: &str, force: bool| {
+        let item = |path: &str| ApplyItem { path: path.into(), force, ..Default::default() };
+        let items = vec![item("d"), item("d/inner")];
+        let job = ApplyJob { items, attached_at_ns: 0, apply_id: id.into(), ..Default::default() };
+        let answers = case.job(Job::Apply(job)).unwrap();
+        answers.into_iter().all(|answer| matches!(answer, Answer::Outcome(it) if it.result() == ApplyResult::Applied))
+    };
+    assert!(!apply("1", false));
+    assert_eq!(text(case.project("d/inner")), "the owner's\n");
+    assert!(apply("2", true));
+    assert_eq!(text(case.project("d")), "a file now\n");
+}
+
+#[test]
 fn what_a_crash_interrupted_is_completed() {
     let case = Case::new("crash");
     for i in 0..20 {
@@ -295,128 +316,4 @@ fn what_was_applied_and_then_deleted_in_a_new_directory_needs_no_mark_of_the_ove
     assert!(!case.project("d/e").exists());
     assert_eq!([text(case.project("d/host")), text(case.project("d/other"))], ["the owner's\n", "new\n"]);
     assert!(case.scan().is_empty(), "{:?}", kinds(&case.scan()));
-}
-
-#[test]
-fn applies_are_taken_back_one_after_the_other_and_can_be_repeated() {
-    let case = Case::new("chain");
-    write(case.project("file"), "zero\n");
-    for (id, text) in [("1", "one\n"), ("2", "two\n")] {
-        write(case.upper("file"), text);
-        assert_eq!(case.apply(id, &["file"], i64::MAX), [ApplyResult::Applied]);
-    }
-    for (id, before) in [("2", "one\n"), ("1", "zero\n")] {
-        let undo = UndoJob { apply_id: id.into(), ..Default::default() };
-        let answers = case.job(Job::Undo(undo)).unwrap();
-        assert!(matches!(&answers[..], [Answer::Outcome(outcome)] if outcome.result() == ApplyResult::Applied));
-        assert_eq!(text(case.project("file")), before);
-    }
-    assert_eq!(case.apply("3", &["file"], 0), [ApplyResult::Applied], "what undo restored is no change of the host's");
-}
-
-#[test]
-fn an_undo_that_meets_a_newer_file_keeps_what_was_replaced() {
-    let case = Case::new("kept");
-    write(case.project("file"), "zero\n");
-    write(case.upper("file"), "one\n");
-    case.apply_all("1");
-    write(case.project("file"), "host\n");
-    let undo = || Job::Undo(UndoJob { apply_id: "1".into(), ..Default::default() });
-    case.job(undo()).unwrap();
-    assert_eq!(text(case.project("file")), "host\n");
-    fs::rename(case.project("file"), case.project("aside")).unwrap();
-    case.job(undo()).unwrap();
-    assert_eq!(text(case.project("file")), "zero\n");
-}
-
-#[test]
-fn an_undo_that_was_interrupted_is_completed() {
-    let case = Case::new("undoing");
-    write(case.project("a"), "old");
-    write(case.project("b"), "old");
-    write(case.upper("a"), "new");
-    write(case.upper("b"), "new");
-    case.apply_all("1");
-    // As a crash leaves it: the mark is there, and one file is back.
-    let dir = case.root.join("layer/applies/1");
-    fs::write(dir.join("undoing"), "").unwrap();
-    fs::rename(dir.join("new-1"), case.project("b")).unwrap();
-    case.job(Job::Recover(RecoverJob {})).unwrap();
-    assert_eq!((text(case.project("a")), text(case.project("b"))), ("old".into(), "old".into()));
-    assert!(!dir.exists());
-}
-
-#[test]
-fn a_copy_has_everything_but_sockets_and_its_scan_tells_what_it_lacks() {
-    let mut case = Case::new("copy");
-    case.is_copy = true;
-    write(case.project("dir/file"), "x");
-    write(case.project("gone"), "x");
-    symlink("dir", case.project("link")).unwrap();
-    let _socket = std::os::unix::net::UnixListener::bind(case.project("socket")).unwrap();
-    case.job(Job::Copy(CopyJob {})).unwrap();
-    assert_eq!(text(case.upper("dir/file")), "x");
-    assert_eq!(fs::read_link(case.upper("link")).unwrap(), Path::new("dir"));
-    assert!(case.scan().is_empty(), "{:?}", kinds(&case.scan()));
-    fs::remove_file(case.upper("gone")).unwrap();
-    write(case.upper("dir/file"), "y");
-    let expected = [("dir/file", Kind::Modified), ("gone", Kind::Deleted)];
-    assert_eq!(kinds(&case.scan()), expected.map(|(path, kind)| (path.to_string(), kind)));
-}
-
-#[test]
-fn in_a_copy_what_was_moved_whole_is_the_sandbox_s_and_what_nobody_touched_is_the_host_s() {
-    let mut case = Case::new("moved");
-    case.is_copy = true;
-    for (path, content) in [("a/f", "1"), ("b/f", "2"), ("kept/f", "3"), ("gone/f", "4"), ("c/same", "5")] {
-        write(case.project(path), content);
-    }
-    // Alike but for their content.
-    let time = fs::metadata(case.project("b/f")).unwrap().modified().unwrap();
-    fs::File::open(case.project("a/f")).unwrap().set_modified(time).unwrap();
-    case.job(Job::Copy(CopyJob {})).unwrap();
-    // The host goes on.
-    write(case.project("a/f"), "host");
-    write(case.project("kept/f"), "host");
-    fs::remove_dir_all(case.project("gone")).unwrap();
-    assert!(case.scan().is_empty(), "{:?}", kinds(&case.scan()));
-    fs::rename(case.upper("a"), case.upper("x")).unwrap();
-    fs::rename(case.upper("b"), case.upper("a")).unwrap();
-    fs::rename(case.upper("x"), case.upper("b")).unwrap();
-    let job = ScanJob { attached_at_ns: 0, ..ScanJob::default() };
-    let found = case.job(Job::Scan(job)).unwrap();
-    let found: Vec<_> = found
-        .into_iter()
-        .map(|answer| if let Answer::Change(change) = answer { change } else { panic!() })
-        .map(|change| (String::from_utf8(change.path.clone()).unwrap(), change.kind(), change.conflict))
-        .collect();
-    let expected = [("a/f", Kind::Modified, true), ("b/f", Kind::Modified, true)];
-    assert_eq!(found, expected.map(|(path, kind, conflict)| (path.to_string(), kind, conflict)));
-}
-
-#[test]
-fn in_a_copy_what_was_moved_away_applied_and_moved_back_comes_back() {
-    let mut case = Case::new("back");
-    case.is_copy = true;
-    write(case.project("d/f"), "1");
-    case.job(Job::Copy(CopyJob {})).unwrap();
-    fs::rename(case.upper("d"), case.upper("away")).unwrap();
-    case.apply_all("1");
-    assert!(!case.project("d").exists());
-    fs::rename(case.upper("away"), case.upper("d")).unwrap();
-    case.apply_all("2");
-    assert_eq!(text(case.project("d/f")), "1");
-    assert!(!case.project("away").exists());
-}
-
-#[test]
-fn a_copy_of_a_sparse_file_stays_sparse() {
-    let case = Case::new("sparse");
-    let file = fs::File::create(case.upper("sparse")).unwrap();
-    file.set_len(1 << 30).unwrap();
-    std::os::unix::fs::FileExt::write_all_at(&file, b"end", (1 << 30) - 3).unwrap();
-    case.apply_all("1");
-    let stat = fs::metadata(case.project("sparse")).unwrap();
-    assert_eq!(stat.len(), 1 << 30);
-    assert!(stat.blocks() < 4096, "{} blocks", stat.blocks());
 }
