@@ -35,7 +35,7 @@ async function table(): Promise<{ text: string; tried: string[] }> {
   return { text: [head, ...lines].join("\n"), tried };
 }
 
-const skip = !canStartDockerd() && "only root can start an engine";
+const skip = !canStartDockerd() && "the page says what holds under root's daemon, with Docker's engine";
 
 test("docs/tiers.md says what sandboxes of each tier report", { skip, timeout: 280_000 }, async () => {
   const { text, tried } = await table();

@@ -1,21 +1,16 @@
 // A full disk under the daemon: an error of the table, and all is well once there is room.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it } from "node:test";
 import { CaissonError, connect } from "@caisson/client";
 import { startDaemon } from "../support/daemon.ts";
 import { eventually } from "../support/eventually.ts";
+import { onOwnMount } from "../support/own-mount.ts";
 
-const privileged = process.getuid!() === 0;
-
-describe("a full disk", { timeout: 120_000, skip: !privileged && "only root can make a small disk" }, () => {
-  it("is told as such, acknowledges nothing that is not kept, and is over when there is room again", async () => {
-    const home = mkdtempSync(join(tmpdir(), "caisson-full-"));
-    assert.equal(spawnSync("mount", ["-t", "tmpfs", "-o", "size=24m,mode=700", "tmpfs", home]).status, 0);
-    try {
+describe("a full disk", { timeout: 120_000 }, () => {
+  it("is told as such, acknowledges nothing that is not kept, and is over when there is room again", (t) =>
+    onOwnMount(t, { file: import.meta.filename, size: "24m" }, async (home) => {
       await using daemon = await startDaemon({ home });
       await using client = await connect({ socket: daemon.socket, retry: false });
       const box = await client.create();
@@ -38,14 +33,7 @@ describe("a full disk", { timeout: 120_000, skip: !privileged && "only root can 
         () => client.system.health(),
         ({ ready, troubles }) => ready && troubles.length === 0,
       );
-    } finally {
-      await eventually(
-        () => spawnSync("umount", [home]).status,
-        (status) => status === 0,
-      );
-      rmSync(home, { recursive: true });
-    }
-  });
+    }));
 });
 
 function fill(path: string): void {

@@ -1,10 +1,10 @@
 // Podman's service of the tests' own, as any account: it needs no root, and nothing of it is the machine's.
 import { spawn, spawnSync } from "node:child_process";
-import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { type Account, temporaryDirectory } from "./daemon.ts";
 import { answers, mountsBelow, type TestEngine } from "./dockerd.ts";
 import { killAllOf } from "./kill.ts";
+import { removeTree } from "./remove-tree.ts";
 
 /** Whether this machine has it, with what an ordinary user needs. */
 export function hasPodman(): boolean {
@@ -52,7 +52,7 @@ export async function startPodman(
       // Without root, it leaves a process that holds its namespaces for the next one.
       killAllOf(dir);
       for (const mount of mountsBelow(dir)) spawnSync("umount", ["-l", mount]);
-      rmSync(dir, { recursive: true, force: true });
+      removeTree(dir);
     },
   };
 }

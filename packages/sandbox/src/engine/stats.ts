@@ -12,9 +12,7 @@ export async function statsOf(context: EngineContext, box: Box): Promise<Stats> 
   return create(StatsSchema, {
     cpuMs: (group?.cpuUs ?? Number(report.cpuUs)) / 1000,
     memoryBytes: memory ? BigInt(memory.memoryBytes) : report.rssBytes,
-    memoryPeakBytes: memory
-      ? BigInt(memory.memoryPeakBytes)
-      : atLeast(report.rssBytes, box.watched?.peakBytes ?? 0),
+    memoryPeakBytes: BigInt(memory ? memory.memoryPeakBytes : peakOf(box, Number(report.rssBytes))),
     pids: report.processes,
     diskBytes: report.diskBytes + BigInt(layerBytes),
     running: box.running().length,
@@ -22,8 +20,10 @@ export async function statsOf(context: EngineContext, box: Box): Promise<Stats> 
   });
 }
 
-function atLeast(now: bigint, peak: number): bigint {
-  return now > peak ? now : BigInt(peak);
+/** The most that is known where no control group counts: a look may come when the command is over. */
+function peakOf(box: Box, now: number): number {
+  const largest = [...box.processes.values()].map(({ record }) => record.exit?.maxRssBytes ?? 0);
+  return Math.max(now, box.watched?.peakBytes ?? 0, ...largest);
 }
 
 async function layerSize(context: EngineContext, box: Box): Promise<number> {

@@ -1,5 +1,4 @@
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { test } from "node:test";
 import { accounts, Bench } from "./testing.ts";
@@ -49,21 +48,3 @@ for (const account of accounts()) {
     bench.shell("chmod 700 tree/closed");
   });
 }
-
-test("removal does not go into another file system", {
-  skip: process.getuid?.() !== 0 && "mounting needs root",
-}, async () => {
-  const account = accounts()[0];
-  assert.ok(account);
-  await using bench = new Bench(account);
-  bench.shell(
-    "mkdir -p tree/mounted tree/other; mount -t tmpfs none tree/mounted; echo kept > tree/mounted/file",
-  );
-  try {
-    await assert.rejects(bench.keeper.removeTree(`${bench.dir}/tree`), { code: "STORAGE_FAILED" });
-    assert.equal(readFileSync(`${bench.dir}/tree/mounted/file`, "utf8"), "kept\n");
-    assert.equal(existsSync(`${bench.dir}/tree/other`), false);
-  } finally {
-    spawnSync("umount", [`${bench.dir}/tree/mounted`]);
-  }
-});

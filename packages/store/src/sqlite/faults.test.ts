@@ -1,16 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import {
-  closeSync,
-  copyFileSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  statSync,
-  unlinkSync,
-  writeFileSync,
-  writeSync,
-} from "node:fs";
+import { closeSync, copyFileSync, openSync, readFileSync, statSync, writeFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
@@ -43,40 +33,6 @@ test("a database that another process has locked is waited for, then refused, th
   assert.equal((await store.commit([event]))[0]?.seq, 2);
   other.close();
   await store.close();
-});
-
-test("a full disk is a typed error, reads go on, and it works again when there is room", {
-  skip: process.getuid?.() === 0 ? false : "mounting a small file system needs root",
-}, async () => {
-  using place = scratch();
-  const mount = join(place.dir, "small");
-  mkdirSync(mount);
-  execFileSync("mount", ["-t", "tmpfs", "-o", "size=1m", "caisson-test", mount]);
-  try {
-    const store = await openSqliteStore({ file: join(mount, "log.db") });
-    await store.commit([event]);
-    writeFileSync(join(mount, "ballast"), Buffer.alloc(300 * 1024));
-    let acknowledged = 1;
-    await assert.rejects(async () => {
-      for (let n = 0; n < 5000; n++) {
-        await store.commit([event]);
-        acknowledged++;
-      }
-    }, codeIs("STORAGE_FULL"));
-    assert.match(store.trouble() ?? "", /full/);
-    assert.equal(store.head, acknowledged);
-    assert.equal(store.read({ from: acknowledged - 1 }).length, 1);
-    unlinkSync(join(mount, "ballast"));
-    await store.commit([event]);
-    assert.equal(store.trouble(), undefined);
-    assert.ok((await store.verify(0)).intact);
-    await store.close();
-    const again = await openSqliteStore({ file: join(mount, "log.db") });
-    assert.equal(again.head, acknowledged + 1);
-    await again.close();
-  } finally {
-    execFileSync("umount", [mount]);
-  }
 });
 
 test("a changed event is found when the log is opened and by verify", async () => {

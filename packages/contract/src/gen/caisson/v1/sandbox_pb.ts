@@ -656,7 +656,8 @@ export type Stats = Message<"caisson.v1.Stats"> & {
   cpuMs: number;
 
   /**
-   * Memory now and at most.
+   * Memory now and at most. By `proc`, it is that of commands, and at most means the most that was seen or the largest process
+   * of a command that has ended.
    *
    * @generated from field: uint64 memory_bytes = 2;
    */
