@@ -25,6 +25,8 @@ export class Seat implements Disposable {
     this.#child.stdout!.on("data", (data) => {
       this.#bytes = Buffer.concat([this.#bytes, data]);
     });
+    // Somebody may still be typing when it ends.
+    this.#child.stdin!.on("error", () => {});
     this.#child.once("close", (code) => {
       this.#ended = code;
     });
