@@ -342,9 +342,9 @@ pub struct Identity {
     #[prost(string, tag = "6")]
     pub user_namespaces_reason: ::prost::alloc::string::String,
 }
-// Between the daemon and `caisson-guest image`, which unpacks the layers of images and puts roots together. One job per
-// process: the job on standard input behind its length as four little-endian bytes, for a layer followed by the
-// archive; then one answer on standard output, also behind its length.
+// Between the daemon and `caisson-guest image`, which unpacks what strangers have packed: layers of images, which it also
+// puts together to roots, and snapshots. One job per process: the job on standard input behind its length as four little-endian bytes, for an archive followed by
+// that; then one answer on standard output, also behind its length.
 
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ImageJob {
@@ -354,7 +354,7 @@ pub struct ImageJob {
     /// Work as this uid and gid; 0: as whoever started it.
     #[prost(uint32, tag = "2")]
     pub uid: u32,
-    #[prost(oneof = "image_job::Job", tags = "3, 4")]
+    #[prost(oneof = "image_job::Job", tags = "3, 4, 5")]
     pub job: ::core::option::Option<image_job::Job>,
 }
 /// Nested message and enum types in `ImageJob`.
@@ -365,15 +365,29 @@ pub mod image_job {
         Unpack(super::UnpackLayer),
         #[prost(message, tag = "4")]
         Assemble(super::AssembleRoot),
+        #[prost(message, tag = "5")]
+        Check(super::CheckArchive),
     }
 }
-/// Unpacks one layer, an uncompressed tar stream. Whiteouts stay what they are in the archive: files named `.wh.NAME`.
+/// Unpacks one uncompressed tar stream.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct UnpackLayer {
     #[prost(uint64, tag = "1")]
     pub max_bytes: u64,
     #[prost(uint64, tag = "2")]
     pub max_files: u64,
+    #[prost(enumeration = "Manner", tag = "3")]
+    pub manner: i32,
+}
+/// Reads an archive to its end as if it were unpacked in this manner. Nothing is written.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CheckArchive {
+    #[prost(uint64, tag = "1")]
+    pub max_bytes: u64,
+    #[prost(uint64, tag = "2")]
+    pub max_files: u64,
+    #[prost(enumeration = "Manner", tag = "3")]
+    pub manner: i32,
 }
 /// Puts unpacked layers together, the lowest first: files are hard links into them.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -405,6 +419,46 @@ pub struct ImageDone {
     /// Devices, FIFOs and the like, which no sandbox gets.
     #[prost(uint64, tag = "3")]
     pub left_out: u64,
+}
+/// What an archive may hold, and what becomes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Manner {
+    /// A layer of an image: set-id bits, owners and attributes are dropped, devices and FIFOs left out, of two members with
+    /// one name the later one counts. Whiteouts stay what they are there: files named `.wh.NAME`.
+    Unspecified = 0,
+    /// Files and directories. From here on a set-id bit, an attribute that is not taken, a name that occurs twice or a
+    /// member whose directory has not come before it is an error.
+    Files = 1,
+    /// Links too, of both kinds.
+    Tree = 2,
+    /// The writable layer of an overlay: `upper` with whiteouts, FIFOs and opaque directories, and the mark `copied`. What
+    /// else lies beside them is passed over.
+    Overlay = 3,
+}
+impl Manner {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "MANNER_UNSPECIFIED",
+            Self::Files => "MANNER_FILES",
+            Self::Tree => "MANNER_TREE",
+            Self::Overlay => "MANNER_OVERLAY",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "MANNER_UNSPECIFIED" => Some(Self::Unspecified),
+            "MANNER_FILES" => Some(Self::Files),
+            "MANNER_TREE" => Some(Self::Tree),
+            "MANNER_OVERLAY" => Some(Self::Overlay),
+            _ => None,
+        }
+    }
 }
 // Between the daemon and `caisson-guest workspace`, which reads a sandbox's writable layer and brings changes into the
 // project. One job per process: the job on standard input, then messages on standard output, each behind its

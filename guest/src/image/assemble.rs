@@ -13,7 +13,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Trouble, layer::times};
+use super::{Trouble, layer::times_of};
 use crate::{
     proto::keeper::ImageDone,
     workspace::{beneath, copy_file},
@@ -73,7 +73,7 @@ fn entry(layer: &OwnedFd, root: &OwnedFd, name: &OsStr, depth: usize, done: &mut
             let inner = beneath::open_directory(root, name.as_bytes())?;
             merge(&beneath::open_directory(layer, name.as_bytes())?, &inner, depth + 1, done)?;
             fchmod(&inner, Mode::from_raw_mode(stat.st_mode & 0o777 | 0o700))?;
-            futimens(&inner, &times(stat.st_mtime))?;
+            futimens(&inner, &times_of(stat.st_mtime, 0))?;
         }
         FileType::RegularFile => {
             done.bytes += stat.st_size as u64;
@@ -86,7 +86,7 @@ fn entry(layer: &OwnedFd, root: &OwnedFd, name: &OsStr, depth: usize, done: &mut
         }
         FileType::Symlink => {
             symlinkat(readlinkat(layer, name, Vec::new())?, root, name)?;
-            utimensat(root, name, &times(stat.st_mtime), AtFlags::SYMLINK_NOFOLLOW)?;
+            utimensat(root, name, &times_of(stat.st_mtime, 0), AtFlags::SYMLINK_NOFOLLOW)?;
         }
         _ => return Err("a layer of the store holds what no layer can".into()),
     }

@@ -1,5 +1,5 @@
-//! One layer of an image, unpacked. Names and links stay below the directory whatever the archive says; nothing of it is
-//! followed. Owners, attributes and set-id bits are dropped, devices and FIFOs left out.
+//! An archive, unpacked: a layer of an image, or a part of a snapshot. Names and links stay below the directory whatever
+//! the archive says; nothing of it is followed, and owners are never taken.
 
 use std::{
     fs::File,
@@ -9,13 +9,16 @@ use std::{
 
 use rustix::{
     fs::{
-        AtFlags, FileType, Mode, OFlags, ResolveFlags, Timespec, Timestamps, UTIME_OMIT, fchmod, futimens, linkat,
-        mkdirat, openat, openat2, statat, symlinkat, syncfs, unlinkat, utimensat,
+        AtFlags, FileType, Mode, OFlags, ResolveFlags, Timespec, Timestamps, UTIME_OMIT, XattrFlags, fchmod, fsetxattr,
+        futimens, linkat, mkdirat, mknodat, openat, openat2, statat, symlinkat, syncfs, unlinkat, utimensat,
     },
     io::Errno,
 };
 
-use super::Trouble;
+use super::{
+    Trouble,
+    manner::{admit, is_strict, passes_over},
+};
 use crate::{
     files::{
         clean_member, leave_hole,
@@ -24,18 +27,19 @@ use crate::{
             reader::{Event, Reader},
         },
     },
-    proto::keeper::{ImageDone, UnpackLayer},
+    proto::keeper::{ImageDone, Manner, UnpackLayer},
     rules::PATH_MAX_BYTES,
 };
 
-const PIECE_BYTES: usize = 256 << 10;
+pub const PIECE_BYTES: usize = 256 << 10;
 
 pub fn unpack(directory: &OwnedFd, archive: &mut impl Read, options: &UnpackLayer) -> Result<ImageDone, Trouble> {
     let mut layer = Layer {
         directory,
         options: *options,
+        manner: options.manner(),
         done: ImageDone::default(),
-        current: None,
+        current: Current::Nobody,
         parent: None,
         directories: Vec::new(),
     };
@@ -55,13 +59,22 @@ pub fn unpack(directory: &OwnedFd, archive: &mut impl Read, options: &UnpackLaye
 struct Layer<'a> {
     directory: &'a OwnedFd,
     options: UnpackLayer,
+    manner: Manner,
     done: ImageDone,
     /// The file whose content comes now, and its member.
-    current: Option<(File, Member)>,
+    current: Current,
     /// The directory of the last member; the next one is mostly in the same.
     parent: Option<(Vec<u8>, OwnedFd)>,
-    /// Their times are set at the end: what comes into them changes those.
-    directories: Vec<(Vec<u8>, i64)>,
+    /// Their times are set at the end, and so are modes that would keep others out: what comes into them changes those.
+    directories: Vec<(Vec<u8>, Member)>,
+}
+
+/// Where content goes now.
+enum Current {
+    Nobody,
+    File(File, Member),
+    /// A member that is passed over.
+    Nowhere,
 }
 
 impl Layer<'_> {
@@ -69,17 +82,21 @@ impl Layer<'_> {
         match event {
             Event::Member(member) => self.begin(member),
             Event::Content(bytes) => match &mut self.current {
-                Some((file, _)) => Ok(file.write_all(bytes)?),
-                None => Err("content belongs to no file".into()),
+                Current::File(file, _) => Ok(file.write_all(bytes)?),
+                Current::Nowhere => Ok(()),
+                Current::Nobody => Err("content belongs to no file".into()),
             },
             Event::Hole(bytes) => match &self.current {
-                Some((file, _)) => Ok(leave_hole(file, bytes)?),
-                None => Err("content belongs to no file".into()),
+                Current::File(file, _) => Ok(leave_hole(file, bytes)?),
+                Current::Nowhere => Ok(()),
+                Current::Nobody => Err("content belongs to no file".into()),
             },
             Event::Done => {
-                let Some((file, member)) = self.current.take() else { return Ok(()) };
-                fchmod(&file, Mode::from_raw_mode(member.mode & 0o777 | 0o400))?;
-                Ok(futimens(&file, &times(member.modified))?)
+                let Current::File(file, member) = std::mem::replace(&mut self.current, Current::Nobody) else {
+                    return Ok(());
+                };
+                fchmod(&file, self.file_mode(&member))?;
+                Ok(futimens(&file, &times(&member))?)
             }
         }
     }
@@ -88,52 +105,63 @@ impl Layer<'_> {
         self.done.files += 1;
         self.done.bytes = self.done.bytes.saturating_add(member.size);
         if self.done.files > self.options.max_files {
-            return Err(Trouble::new("TOO_LARGE", format!("a layer has more than {} members", self.options.max_files)));
+            return Err(Trouble::new("TOO_LARGE", format!("it has more than {} members", self.options.max_files)));
         }
         if self.done.bytes > self.options.max_bytes {
-            let message = format!("the image unpacks to more than {} bytes", self.options.max_bytes);
+            let message = format!("it unpacks to more than {} bytes", self.options.max_bytes);
             return Err(Trouble::new("TOO_LARGE", message));
         }
+        admit(self.manner, &member)?;
         let path = clean_member(&member.path)?;
         if path.is_empty() {
             return if member.kind == Kind::Directory { Ok(()) } else { Err("a member has no name".into()) };
         }
+        if passes_over(self.manner, &path, member.kind) {
+            if member.kind == Kind::File {
+                self.current = Current::Nowhere;
+            }
+            return Ok(());
+        }
         let (parent, name) = cut(&path);
         match member.kind {
+            Kind::Special if self.manner == Manner::Overlay => self.make_special(parent, name, &member),
             Kind::Special => {
                 self.done.left_out += 1;
                 Ok(())
             }
             Kind::Directory => {
-                let modified = member.modified;
-                self.make_directory(parent, name, member.mode)?;
-                self.directories.push((path, modified));
+                self.make_directory(parent, name, &member)?;
+                self.directories.push((path, member));
                 Ok(())
             }
             Kind::HardLink => self.link(parent, name, &clean_member(&member.target)?),
             Kind::Symlink => self.symlink(parent, name, &member),
             Kind::File => {
-                let directory = self.open_parent(parent)?;
-                clear(directory, name)?;
+                let directory = self.make_room(parent, name)?;
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-                let file = openat(directory, name, flags, Mode::RUSR | Mode::WUSR)?;
-                self.current = Some((file.into(), member));
+                let file = openat(directory, name, flags, Mode::RUSR | Mode::WUSR).map_err(occurs_twice)?;
+                self.current = Current::File(file.into(), member);
                 Ok(())
             }
         }
     }
 
-    fn make_directory(&mut self, parent: &[u8], name: &[u8], mode: u32) -> Result<(), Trouble> {
+    fn make_directory(&mut self, parent: &[u8], name: &[u8], member: &Member) -> Result<(), Trouble> {
+        let is_strict = is_strict(self.manner);
         let directory = self.open_parent(parent)?;
         match mkdirat(directory, name, Mode::RWXU) {
             Ok(()) => {}
+            Err(error) if is_strict => return Err(occurs_twice(error)),
             Err(Errno::EXIST) if is_directory(directory, name)? => {}
             Err(Errno::EXIST) => return Err("a name is both a directory and something else".into()),
             Err(error) => return Err(error.into()),
         }
         let made = below(directory, name)?;
+        if member.marks.is_opaque && self.manner == Manner::Overlay {
+            fsetxattr(&made, "user.overlay.opaque", b"y", XattrFlags::CREATE)?;
+        }
         // The owner can always enter and read: whoever looks after the store is nobody but the owner.
-        Ok(fchmod(made, Mode::from_raw_mode(mode & 0o777 | 0o700))?)
+        Ok(fchmod(made, Mode::from_raw_mode(member.mode & 0o777 | 0o700))?)
     }
 
     fn symlink(&mut self, parent: &[u8], name: &[u8], member: &Member) -> Result<(), Trouble> {
@@ -141,10 +169,17 @@ impl Layer<'_> {
         if member.target.is_empty() || member.target.len() > PATH_MAX_BYTES || member.target.contains(&0) {
             return Err("a link's target is empty, too long or has a NUL".into());
         }
-        let directory = self.open_parent(parent)?;
-        clear(directory, name)?;
-        symlinkat(member.target.as_slice(), directory, name)?;
-        Ok(utimensat(directory, name, &times(member.modified), AtFlags::SYMLINK_NOFOLLOW)?)
+        let directory = self.make_room(parent, name)?;
+        symlinkat(member.target.as_slice(), directory, name).map_err(occurs_twice)?;
+        Ok(utimensat(directory, name, &times(member), AtFlags::SYMLINK_NOFOLLOW)?)
+    }
+
+    /// What an overlay marks removed names by, which anybody may make; or a FIFO.
+    fn make_special(&mut self, parent: &[u8], name: &[u8], member: &Member) -> Result<(), Trouble> {
+        let kind = if member.marks.is_whiteout { FileType::CharacterDevice } else { FileType::Fifo };
+        let directory = self.make_room(parent, name)?;
+        mknodat(directory, name, kind, Mode::from_raw_mode(member.mode & 0o777), 0).map_err(occurs_twice)?;
+        Ok(utimensat(directory, name, &times(member), AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
     /// A hard link is another name for a file that has come before in this layer.
@@ -156,7 +191,11 @@ impl Layer<'_> {
         if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
             return Err("a hard link leads to a directory".into());
         }
+        let is_strict = is_strict(self.manner);
         let directory = self.open_parent(parent)?;
+        if is_strict {
+            return linkat(source, target_name, directory, name, AtFlags::empty()).map_err(occurs_twice);
+        }
         if statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|there| (there.st_dev, there.st_ino) == (stat.st_dev, stat.st_ino))
         {
@@ -166,11 +205,29 @@ impl Layer<'_> {
         Ok(linkat(source, target_name, directory, name, AtFlags::empty())?)
     }
 
+    /// The directory that a member lies in, where its name is free.
+    fn make_room(&mut self, parent: &[u8], name: &[u8]) -> Result<&OwnedFd, Trouble> {
+        let is_strict = is_strict(self.manner);
+        let directory = self.open_parent(parent)?;
+        if !is_strict {
+            clear(directory, name)?;
+        }
+        Ok(directory)
+    }
+
+    fn file_mode(&self, member: &Member) -> Mode {
+        Mode::from_raw_mode(match self.manner {
+            Manner::Unspecified => member.mode & 0o777 | 0o400,
+            Manner::Files => 0o600,
+            Manner::Tree | Manner::Overlay => member.mode & 0o1777,
+        })
+    }
+
     /// The directory that a member lies in, made if the archive has not mentioned it.
     fn open_parent(&mut self, path: &[u8]) -> Result<&OwnedFd, Trouble> {
         if self.parent.as_ref().is_none_or(|(known, _)| known != path) {
             let opened = match below(self.directory, path) {
-                Err(Errno::NOENT) => self.imply(path)?,
+                Err(Errno::NOENT) if !is_strict(self.manner) => self.imply(path)?,
                 result => result.map_err(no_directory)?,
             };
             self.parent = Some((path.to_vec(), opened));
@@ -194,9 +251,17 @@ impl Layer<'_> {
     }
 
     fn finish(self) -> Result<ImageDone, Trouble> {
-        for (path, modified) in self.directories.iter().rev() {
+        // What lies in a directory comes before it: afterwards it may be closed to its owner.
+        let mut directories = self.directories;
+        directories.sort_unstable_by(|(one, _), (other, _)| other.cmp(one));
+        for (path, member) in &directories {
             match below(self.directory, path) {
-                Ok(directory) => futimens(&directory, &times(*modified))?,
+                Ok(directory) => {
+                    futimens(&directory, &times(member))?;
+                    if self.manner == Manner::Overlay {
+                        fchmod(&directory, Mode::from_raw_mode(member.mode & 0o1777))?;
+                    }
+                }
                 // A later member took its place.
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
                 Err(error) => return Err(error.into()),
@@ -216,6 +281,14 @@ fn clear(directory: &OwnedFd, name: &[u8]) -> Result<(), Trouble> {
     }
 }
 
+/// Nothing was there before, so a name that exists is the archive's own.
+fn occurs_twice(error: Errno) -> Trouble {
+    match error {
+        Errno::EXIST => "a name occurs twice".into(),
+        error => error.into(),
+    }
+}
+
 fn is_directory(directory: &OwnedFd, name: &[u8]) -> Result<bool, Errno> {
     let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
@@ -228,23 +301,29 @@ fn below(directory: &OwnedFd, path: &[u8]) -> Result<OwnedFd, Errno> {
     openat2(directory, path, flags, Mode::empty(), how)
 }
 
-fn cut(path: &[u8]) -> (&[u8], &[u8]) {
+pub fn cut(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(at) => (&path[..at], &path[at + 1..]),
         None => (&[], path),
     }
 }
 
-pub fn times(modified: i64) -> Timestamps {
+fn times(member: &Member) -> Timestamps {
+    times_of(member.modified, member.marks.nanoseconds)
+}
+
+pub fn times_of(modified: i64, nanoseconds: u32) -> Timestamps {
     Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
-        last_modification: Timespec { tv_sec: modified, tv_nsec: 0 },
+        last_modification: Timespec { tv_sec: modified, tv_nsec: nanoseconds.min(999_999_999).into() },
     }
 }
 
 fn no_directory(error: Errno) -> Trouble {
     match error {
-        Errno::NOTDIR | Errno::LOOP | Errno::XDEV => "a member lies below something that is no directory".into(),
+        Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV => {
+            "a member lies below something that is no directory".into()
+        }
         error => error.into(),
     }
 }

@@ -1,9 +1,11 @@
-//! `caisson-guest image`: unpacks the layers of images and puts roots together. What it reads was made by strangers, so
-//! it works without any privilege and can write nowhere but where its result goes.
+//! `caisson-guest image`: unpacks the layers of images and puts roots together, and unpacks and checks the archives of
+//! snapshots. What it reads was made by strangers, so it works without any privilege and can write nowhere but where its result goes.
 
 mod assemble;
+mod check;
 mod confine;
 mod layer;
+mod manner;
 
 #[cfg(test)]
 mod tests;
@@ -48,7 +50,7 @@ impl From<Errno> for Trouble {
 impl From<io::Error> for Trouble {
     fn from(error: io::Error) -> Self {
         let full = matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT));
-        Self::new(if full { "STORAGE_FULL" } else { "INTERNAL" }, format!("unpacking an image: {error}"))
+        Self::new(if full { "STORAGE_FULL" } else { "INTERNAL" }, format!("unpacking an archive: {error}"))
     }
 }
 
@@ -75,6 +77,10 @@ fn run(job: &ImageJob, archive: &mut impl Read) -> Result<ImageDone, Trouble> {
             let layers = options.layers.iter().map(|path| confine::open(path)).collect::<Result<Vec<_>, _>>()?;
             confine::enter(job.uid, &layers.iter().chain([&directory]).collect::<Vec<_>>())?;
             assemble::assemble(&directory, &layers)
+        }
+        Some(Job::Check(options)) => {
+            confine::enter(job.uid, &[&directory])?;
+            check::check(archive, options)
         }
         None => Err(Trouble::new("INVALID_INPUT", "no job was given")),
     }

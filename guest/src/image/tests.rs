@@ -35,7 +35,7 @@ impl Scratch {
 
     fn layer(&self, name: &str, members: &[Raw]) -> Result<(PathBuf, OwnedFd, ImageDone), Trouble> {
         let (path, opened) = self.directory(name);
-        let limits = UnpackLayer { max_bytes: 1 << 20, max_files: 100 };
+        let limits = UnpackLayer { max_bytes: 1 << 20, max_files: 100, manner: 0 };
         let done = unpack(&opened, &mut archive(members).as_slice(), &limits)?;
         Ok((path, opened, done))
     }
@@ -142,7 +142,7 @@ fn bombs_and_torn_archives_are_refused() {
     assert_eq!(scratch.layer("files", &members).err().unwrap().code, "TOO_LARGE");
     let (_, opened) = scratch.directory("torn");
     let whole = archive(&[(b'0', "a", 0o644, "content")]);
-    let limits = UnpackLayer { max_bytes: 1 << 20, max_files: 100 };
+    let limits = UnpackLayer { max_bytes: 1 << 20, max_files: 100, manner: 0 };
     assert!(unpack(&opened, &mut &whole[..600], &limits).is_err());
 }
 

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     files::tar::{
-        Kind, Member,
+        Kind, Marks, Member,
         writer::{put_end, put_member, put_padding},
     },
     proto::keeper::{
@@ -59,7 +59,7 @@ fn described(change: &LayerChange, state: &LayerState, kind: Kind, size: u64) ->
         path.push(b'/');
     }
     let modified = state.mtime_ns.div_euclid(1_000_000_000);
-    Member { kind, path, target: state.target.clone(), mode: state.mode, size, modified }
+    Member { kind, path, target: state.target.clone(), mode: state.mode, size, modified, marks: Marks::default() }
 }
 
 fn whiteout(path: &[u8]) -> Member {
@@ -74,6 +74,7 @@ fn whiteout(path: &[u8]) -> Member {
         mode: 0,
         size: 0,
         modified: 0,
+        marks: Marks::default(),
     }
 }
 

@@ -185,6 +185,7 @@ export function fakeEngine(watched: Watched): Engine {
       export: async function* () {
         yield notText;
       },
+      import: async (archive) => ({ ...snapshot, size: BigInt((await collect(archive)).length) }),
       fork: async () => [sandbox, sandbox],
     },
     approvals: {

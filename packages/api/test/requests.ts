@@ -73,6 +73,7 @@ export const requests: [DescMethod, object[]][] = [
   [SnapshotService.method.getSnapshot, [{ snapshot: "ready" }]],
   [SnapshotService.method.deleteSnapshot, [{ snapshot: "ready" }]],
   [SnapshotService.method.exportSnapshot, [{ snapshot: "ready" }]],
+  [SnapshotService.method.importSnapshot, [{ template: "ready", labels: { a: "b" } }, { data: notText }]],
   [SnapshotService.method.forkSandbox, [{ ...box, count: 2 }]],
   [ImageService.method.listImages, [{}]],
   [ImageService.method.importImage, [{ source: { case: "path", value: "/images/a.tar" }, name: "a:1" }]],

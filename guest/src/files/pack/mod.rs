@@ -18,7 +18,7 @@ use super::{
     path::SandboxPath,
     read::PIECE_BYTES,
     root::{DIRECTORY, LOOK, READ, Root, reopen},
-    tar::{Kind, Member, writer},
+    tar::{Kind, Marks, Member, writer},
 };
 use crate::proto::link::{FileEntry, FileReply, PackCall, file_entry::Type};
 
@@ -117,7 +117,8 @@ struct Out<'t, 'c> {
 impl Out<'_, '_> {
     fn member(&mut self, kind: Kind, path: Vec<u8>, target: Vec<u8>, stat: &Stat) -> Result<(), Stop> {
         let size = if kind == Kind::File { stat.st_size as u64 } else { 0 };
-        let member = Member { kind, path, target, mode: stat.st_mode & 0o777, size, modified: stat.st_mtime };
+        let (mode, modified, marks) = (stat.st_mode & 0o777, stat.st_mtime, Marks::default());
+        let member = Member { kind, path, target, mode, size, modified, marks };
         writer::put_member(&mut self.buffer, &member);
         self.flush_if_full()
     }

@@ -14,6 +14,7 @@ pub const CHECKSUM: std::ops::Range<usize> = 148..156;
 pub const TYPE: usize = 156;
 pub const LINK: std::ops::Range<usize> = 157..257;
 pub const MAGIC: std::ops::Range<usize> = 257..265;
+const DEVICE: [std::ops::Range<usize>; 2] = [329..337, 337..345];
 pub const PREFIX: std::ops::Range<usize> = 345..500;
 
 pub const USTAR: &[u8; 8] = b"ustar\x0000";
@@ -24,6 +25,11 @@ pub fn checksum(block: &Block) -> u64 {
     let all: u64 = block.iter().map(|byte| u64::from(*byte)).sum();
     let own: u64 = block[CHECKSUM].iter().map(|byte| u64::from(*byte)).sum();
     all - own + 8 * u64::from(b' ')
+}
+
+/// Are both numbers of a device zero?
+pub fn is_device_zero(block: &Block) -> bool {
+    DEVICE.into_iter().all(|field| number(&block[field]) == Some(0))
 }
 
 /// A text up to its NUL or the field's end.

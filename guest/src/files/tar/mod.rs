@@ -30,4 +30,19 @@ pub struct Member {
     pub size: u64,
     /// Whole seconds.
     pub modified: i64,
+    pub marks: Marks,
+}
+
+/// What only archives of an overlay's layer say, and what is refused elsewhere.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Marks {
+    /// Of its time.
+    pub nanoseconds: u32,
+    /// A directory that hides everything below it.
+    pub is_opaque: bool,
+    /// The device that stands for a removed file.
+    pub is_whiteout: bool,
+    pub is_fifo: bool,
+    /// It has attributes, access lists or labels of a kind that is never taken.
+    pub has_attributes: bool,
 }

@@ -9,6 +9,9 @@ pub struct Extra {
     pub target: Option<Vec<u8>>,
     pub size: Option<u64>,
     pub modified: Option<i64>,
+    pub nanoseconds: u32,
+    pub is_opaque: bool,
+    pub has_attributes: bool,
     pub sparse: Option<Sparse>,
 }
 
@@ -91,9 +94,17 @@ impl Extra {
             b"path" => self.path = Some(value.to_vec()),
             b"linkpath" => self.target = Some(value.to_vec()),
             b"size" => self.size = Some(decimal(value).ok_or("a member's size is not a number")?),
-            b"mtime" => self.modified = Some(seconds(value).ok_or("a member's time is not a number")?),
+            b"mtime" => {
+                self.modified = Some(seconds(value).ok_or("a member's time is not a number")?);
+                self.nanoseconds = nanoseconds(value);
+            }
+            b"SCHILY.xattr.user.overlay.opaque" => {
+                self.is_opaque = value == b"y";
+                self.has_attributes |= !self.is_opaque;
+            }
             // Owners, access times, attributes: never set from an archive.
             _ => {
+                self.has_attributes |= is_attribute(key);
                 if let Some(key) = key.strip_prefix(b"GNU.sparse.") {
                     self.sparse.get_or_insert_default().take(key, value)?;
                 }
@@ -130,6 +141,19 @@ fn seconds(value: &[u8]) -> Option<i64> {
     let (sign, digits) = value.strip_prefix(b"-").map_or((1, value), |digits| (-1, digits));
     let whole = digits.split(|byte| *byte == b'.').next()?;
     i64::try_from(decimal(whole)?).ok()?.checked_mul(sign)
+}
+
+/// Nine digits of a time's fraction; none at all where it is before 1970 or malformed.
+fn nanoseconds(value: &[u8]) -> u32 {
+    let Some(point) = value.iter().position(|byte| *byte == b'.') else { return 0 };
+    let digits: Vec<u8> = value[point + 1..].iter().copied().chain(std::iter::repeat(b'0')).take(9).collect();
+    if value[0] == b'-' { 0 } else { decimal(&digits).and_then(|value| u32::try_from(value).ok()).unwrap_or(0) }
+}
+
+/// Does this say anything about a member beyond what every file has? What an overlay notes for itself may be lost.
+fn is_attribute(key: &[u8]) -> bool {
+    const PREFIXES: [&[u8]; 4] = [b"SCHILY.xattr.", b"LIBARCHIVE.xattr.", b"SCHILY.acl.", b"RHT.security."];
+    PREFIXES.iter().any(|prefix| key.starts_with(prefix)) && !key.starts_with(b"SCHILY.xattr.user.overlay.")
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Reading an archive as it comes, without believing anything it says.
 
 use super::{
-    BLOCK_BYTES, Kind, Member,
+    BLOCK_BYTES, Kind, Marks, Member,
     header::{self, Block},
     pax::Extra,
     sparse::{self, Map, Next, Walk},
@@ -291,6 +291,13 @@ impl Reader {
             mode: u32::try_from(mode).map_err(|_| "a member's mode is malformed")?,
             size,
             modified: extra.modified.or(self.modified).or(modified).unwrap_or(0),
+            marks: Marks {
+                nanoseconds: extra.nanoseconds,
+                is_opaque: extra.is_opaque,
+                is_whiteout: block[header::TYPE] == b'3' && header::is_device_zero(block),
+                is_fifo: block[header::TYPE] == b'6',
+                has_attributes: extra.has_attributes,
+            },
         })
     }
 

@@ -6,7 +6,7 @@ use std::{
 
 use super::{Fake, Sandbox, both, code};
 use crate::{
-    files::tar::{Kind, Member, writer},
+    files::tar::{Kind, Marks, Member, writer},
     proto::link::{Failure, FileCall, FileReply, PackCall, UnpackCall, file_call::Call},
 };
 
@@ -32,6 +32,7 @@ fn member(kind: Kind, path: &str) -> Member {
         mode: 0o644,
         size: 0,
         modified: 1_000_000_000,
+        marks: Marks::default(),
     }
 }
 

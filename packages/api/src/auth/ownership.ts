@@ -169,6 +169,7 @@ const shared: ReadonlySet<string> = new Set([
   "RevokeKey",
   "ListImages",
   "ImportImage",
+  "ImportSnapshot",
   "RemoveImage",
   "CollectImages",
   "ListSecrets",

@@ -1,4 +1,4 @@
-import { type ServedService, SnapshotService, serve } from "@caisson/contract";
+import { type ImportSnapshotRequest, type ServedService, SnapshotService, serve } from "@caisson/contract";
 import type { Engine } from "@caisson/sandbox";
 import { checkLabels, checkSandboxId, invalid } from "./check.ts";
 
@@ -33,12 +33,38 @@ export function snapshotService({ snapshots }: Engine): ServedService {
     async *exportSnapshot(request) {
       for await (const data of snapshots.export(checkSnapshot(request.snapshot))) yield { data };
     },
+    async importSnapshot(requests, call) {
+      const iterator = requests[Symbol.asyncIterator]();
+      const opening = await iterator.next();
+      if (opening.done) throw invalid("there is no archive");
+      const { memory } = opening.value;
+      const options = {
+        memory,
+        template: checkTemplate(opening.value.template),
+        labels: checkLabels(opening.value.labels),
+      };
+      const archive = contentOf(opening.value, iterator);
+      return { snapshot: await snapshots.import(archive, options, call) };
+    },
     async forkSandbox(request, call) {
       const count = request.count || 1;
       if (count > mostForks) throw invalid(`\`count\` is at most ${mostForks}`);
       return { sandboxes: await snapshots.fork(checkSandboxId(request.sandboxId), count, call) };
     },
   });
+}
+
+async function* contentOf(
+  first: ImportSnapshotRequest,
+  rest: AsyncIterator<ImportSnapshotRequest>,
+): AsyncGenerator<Uint8Array> {
+  yield first.data;
+  for (let next = await rest.next(); !next.done; next = await rest.next()) {
+    const { template, memory, labels, data } = next.value;
+    if (template !== "" || memory || Object.keys(labels).length > 0)
+      throw invalid("only the first message says more than `data`");
+    yield data;
+  }
 }
 
 function checkTemplate(name: string): string {

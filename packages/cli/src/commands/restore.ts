@@ -1,12 +1,12 @@
 import { CaissonError, type Client } from "@caisson/client";
 import { defineCommand } from "../command/command.ts";
-import { labelsFrom } from "../work/spec-options.ts";
+import { labelsFrom, specOptions, workspaceOfSnapshot } from "../work/spec-options.ts";
 
 export const command = defineCommand({
   name: "restore",
   summary: "Make a sandbox from a snapshot and print its id",
   details:
-    "It is a new one, with the project, profile and limits of that which was kept; that one, if it still lives, goes on.\n" +
+    "It is a new one, with the project, profile and limits of that which was kept (of an imported one: with its files); that one, if it still lives, goes on.\n" +
     "For other options than these: `caisson create --snapshot`.",
   positionals: [{ name: "SNAPSHOT", summary: "An id, or a template's name" }],
   options: {
@@ -16,6 +16,12 @@ export const command = defineCommand({
       value: "NAME",
       summary: "Give it a name, under which `run` and `exec` find it",
     },
+    workspace: {
+      kind: "text",
+      value: "DIR",
+      summary: "Of one that was imported: the directory that is its project here",
+    },
+    mode: specOptions.mode,
     label: { kind: "text", short: "l", many: true, value: "KEY=VALUE", summary: "Label the sandbox" },
   },
   examples: [
@@ -24,9 +30,11 @@ export const command = defineCommand({
       what: "A second one that goes on from where `work` is",
     },
   ],
-  async run({ options, positionals: [snapshot], client, print }) {
+  async run({ options, positionals: [snapshot], client, io, print }) {
     if (options.session) await refuseLiving(client, options.session);
-    const spec = { snapshot: snapshot!, labels: labelsFrom(options.label) };
+    const { workspace } = workspaceOfSnapshot(options, io);
+    const labels = labelsFrom(options.label);
+    const spec = { snapshot: snapshot!, labels, ...(workspace ? { workspace } : {}) };
     const box = options.session
       ? await client.sessions.open(options.session, spec)
       : await client.create(spec);

@@ -1,6 +1,7 @@
 import { defineCommand } from "../command/command.ts";
+import { UsageError } from "../command/usage-error.ts";
 import { printSnapshots } from "../work/snapshot-table.ts";
-import { labelsFrom } from "../work/spec-options.ts";
+import { labelsFrom, resolve } from "../work/spec-options.ts";
 
 const take = defineCommand({
   name: "create",
@@ -64,8 +65,39 @@ const send = defineCommand({
   },
 });
 
+const receive = defineCommand({
+  name: "import",
+  summary: "Bring in a snapshot that `export` wrote, here or elsewhere, and print its id",
+  details:
+    "It brings files and no permission. One that was taken with a project needs it named again: `caisson restore --workspace DIR`.",
+  positionals: [{ name: "FILE", summary: "The archive, or - for standard input" }],
+  options: {
+    template: { kind: "text", value: "NAME", summary: "Keep it as a template of this name" },
+    memory: {
+      kind: "flag",
+      summary: "Take a machine's memory too (microVMs), from somebody whom you trust",
+    },
+    label: { kind: "text", short: "l", many: true, value: "KEY=VALUE", summary: "Label the snapshot" },
+  },
+  examples: [
+    { line: "caisson snapshot export prepared > prepared.tar", what: "On one machine" },
+    { line: "caisson snapshot import --template prepared prepared.tar", what: "On another one" },
+  ],
+  async run({ options, positionals: [file], client, io, print }) {
+    if (file === "-" && io.stdin.isTerminal)
+      throw new UsageError("an archive does not come from a terminal; name a file or pipe it");
+    const archive = file === "-" ? io.stdin.read() : io.readFile(resolve(io.cwd, file!));
+    const { template, memory } = options;
+    const labels = labelsFrom(options.label);
+    const snapshot = await client.snapshots.import(archive, { template, memory, labels, signal: io.gone });
+    if (options.json) await print.json(snapshot);
+    else await print.line(snapshot.id);
+    return 0;
+  },
+});
+
 export const command = defineCommand({
   name: "snapshot",
   summary: "Keep sandboxes and make others from them",
-  commands: [take, list, show, remove, send],
+  commands: [take, list, show, remove, send, receive],
 });

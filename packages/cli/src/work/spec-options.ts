@@ -111,8 +111,7 @@ export function specFrom(values: SpecValues, io: Io, host: Host): ChosenSpec {
   const limits: Limits = { memory: values.memory, cpus: values.cpus, pids: values.pids, disk: values.disk };
   if (Object.values(limits).some((limit) => limit !== undefined)) spec.limits = limits;
   if (values.label.length > 0) spec.labels = labelsFrom(values.label);
-  // A snapshot brings its own project.
-  const chosen: ChosenWorkspace = snapshot ? {} : workspaceFrom(values, io, host);
+  const chosen = snapshot ? workspaceOfSnapshot(values, io) : workspaceFrom(values, io, host);
   const { workspace, workspaceIsDefault = false, note } = chosen;
   if (workspace) spec.workspace = workspace;
   return { spec, workspaceIsDefault, note };
@@ -138,6 +137,18 @@ interface ChosenWorkspace {
   workspace?: Workspace;
   workspaceIsDefault?: boolean;
   note?: string;
+}
+
+/** A snapshot brings its own project; one that was imported needs to be told where that is. */
+export function workspaceOfSnapshot(
+  values: Pick<SpecValues, "workspace" | "mode"> & { "no-workspace"?: boolean },
+  io: Pick<Io, "cwd">,
+): ChosenWorkspace {
+  if (values.workspace === undefined && values.mode !== undefined && values.mode !== "none")
+    throw new UsageError("a snapshot has its project's mode: --mode goes with --workspace");
+  if (values.workspace === undefined || values.workspace === "none" || values["no-workspace"]) return {};
+  const mode = values.mode === undefined ? {} : { mode: values.mode };
+  return { workspace: { dir: resolve(io.cwd, values.workspace), ...mode } };
 }
 
 function workspaceFrom(values: SpecValues, io: Io, host: Host): ChosenWorkspace {

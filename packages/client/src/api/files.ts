@@ -1,14 +1,11 @@
 import { CaissonError } from "@caisson/contract/errors";
-import { rules } from "@caisson/contract/rules";
 import type { Caller } from "../call/caller.ts";
 import type { CallOptions } from "../call/options.ts";
 import { type FileChange, type FileInfo, fileChangeFrom, fileInfoFrom } from "../values/file.ts";
-import { concat, Output, toBytes } from "../values/output.ts";
+import { concat, Output } from "../values/output.ts";
+import { type Content, withData } from "./content.ts";
 
-/** Small enough that the next hop begins before the last byte has come. */
-const pieceBytes = rules.sizes.message_bytes / 16;
-
-export type Content = string | Uint8Array | AsyncIterable<Uint8Array>;
+export type { Content };
 
 export interface ReadOptions extends CallOptions {
   /** Default: 0. */
@@ -165,16 +162,3 @@ function infoOf({ info }: { info?: Parameters<typeof fileInfoFrom>[0] | undefine
 }
 
 /** The first message says what, all of them carry data, none is larger than a message may be. */
-async function* withData<T extends object>(first: T, content: Content) {
-  let head: T | undefined = first;
-  for await (const chunk of typeof content === "string" || content instanceof Uint8Array
-    ? [toBytes(content)]
-    : content) {
-    for (let at = 0; at < chunk.length || at === 0; at += pieceBytes) {
-      yield { ...head, data: chunk.subarray(at, at + pieceBytes) as Uint8Array<ArrayBuffer> };
-      head = undefined;
-      if (chunk.length === 0) break;
-    }
-  }
-  if (head) yield { ...head, data: new Uint8Array(0) };
-}

@@ -3,6 +3,7 @@ import type { Caller } from "../call/caller.ts";
 import type { CallOptions } from "../call/options.ts";
 import { type Sandbox, sandboxFrom } from "../values/sandbox.ts";
 import { type Snapshot, snapshotFrom } from "../values/snapshot.ts";
+import { type Content, withData } from "./content.ts";
 
 export interface TakeOptions extends CallOptions {
   /** Keep it as a template of this name. */
@@ -85,6 +86,16 @@ export class Snapshots {
       options,
     );
     for await (const { data } of messages) yield data;
+  }
+
+  /** Brings in what `export` wrote, here or elsewhere. With `memory`, a machine's memory is taken too. */
+  async import(
+    archive: Content,
+    { template = "", memory = false, labels = {}, ...options }: TakeOptions = {},
+  ): Promise<Snapshot> {
+    const requests = withData({ template, memory, labels }, archive);
+    const call = await this.#caller.upload((c) => c.SnapshotService.method.importSnapshot, requests, options);
+    return snapshotFrom(found(call.snapshot));
   }
 
   /** Copies of a sandbox as it is now: with its running commands where the driver can, else with its files. */

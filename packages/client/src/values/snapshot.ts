@@ -17,10 +17,12 @@ export interface Snapshot {
   createdAt: Date | undefined;
   workspace: Workspace | undefined;
   labels: Record<string, string>;
+  /** It came in by an import. */
+  imported: boolean;
 }
 
 export function snapshotFrom(message: SnapshotMessage): Snapshot {
-  const { id, template, sandboxId, driver, memory, labels } = message;
+  const { id, template, sandboxId, driver, memory, labels, imported } = message;
   return {
     id,
     template,
@@ -31,5 +33,6 @@ export function snapshotFrom(message: SnapshotMessage): Snapshot {
     createdAt: toDate(message.createdAt),
     workspace: workspaceFrom(message.workspace),
     labels,
+    imported,
   };
 }

@@ -17,6 +17,7 @@ export const rules = {
     "listing_bytes": 8388608,
     "image_bytes": 34359738368,
     "image_files": 2000000,
+    "snapshot_bytes": 34359738368,
     "error_body_bytes": 512,
     "request_body_bytes": 4194304,
     "labels": 64,
@@ -83,6 +84,7 @@ export const rules = {
       "RebaseWorkspace",
       "DiscardWorkspace",
       "ImportImage",
+      "ImportSnapshot",
       "RemoveImage",
       "CollectImages",
       "CreateKey",
@@ -339,6 +341,11 @@ export const rules = {
       "status": "NOT_FOUND",
       "http": 404,
       "next": "List snapshots with `caisson snapshot ls`."
+    },
+    "SNAPSHOT_INVALID": {
+      "status": "INVALID_ARGUMENT",
+      "http": 400,
+      "next": "Export the snapshot again with `caisson snapshot export`; what is wrong with it is in the message."
     },
     "SANDBOX_PAUSED": {
       "status": "FAILED_PRECONDITION",

@@ -19,6 +19,7 @@ import { planning } from "./network/index.ts";
 import { newRecord } from "./new-record.ts";
 import type { Taken } from "./parts.ts";
 import { grantSecrets } from "./secrets.ts";
+import { specOfImported } from "./snapshots/imported.ts";
 import { findSnapshot } from "./snapshots/record.ts";
 import { continueMachine, specFrom } from "./snapshots/restore.ts";
 import { type PlanningParts, planSandbox, type SandboxPlan } from "./spec.ts";
@@ -52,7 +53,7 @@ export async function createBox(
   if (init.snapshot) {
     const snapshot = findSnapshot(context, init.snapshot);
     if (snapshot.memory) return continueMachine(context, snapshot, call, request.remember);
-    init = specFrom(snapshot, init);
+    init = snapshot.imported ? specOfImported(context, snapshot, init) : specFrom(snapshot, init);
   }
   // Looked at while the configuration is read; what the policy forbids is told before what is found.
   const workspace = resolveWorkspace(create(SandboxSpecSchema, init).workspace, context.home);

@@ -53,6 +53,12 @@ export interface EngineSnapshots {
   remove(name: string, call: CallContext): Promise<Snapshot>;
   /** As one tar archive. */
   export(name: string): AsyncIterable<Uint8Array>;
+  /** Brings in what `export` wrote, here or elsewhere. */
+  import(
+    archive: AsyncIterable<Uint8Array>,
+    options: { memory: boolean; template: string; labels: Record<string, string> },
+    call: CallContext,
+  ): Promise<Snapshot>;
   fork(sandboxId: string, count: number, call: CallContext): Promise<Sandbox[]>;
 }
 

@@ -9,6 +9,8 @@ import { planParts, startQueued } from "./create.ts";
 import { Janitor } from "./janitor.ts";
 import { endBox } from "./lifecycle.ts";
 import { kinds, type SandboxRecord } from "./records.ts";
+import { sweepSnapshots } from "./snapshots/place.ts";
+import { findSnapshot } from "./snapshots/record.ts";
 import { planSandbox } from "./spec.ts";
 
 /** Takes over what an earlier daemon left: living sandboxes go on, dead ones are recorded as ended. */
@@ -17,6 +19,7 @@ export async function recover(context: EngineContext): Promise<void> {
   const records = [...context.store.scan<SandboxRecord>(kinds.sandbox)].map(([, record]) => record);
   // What lies there now is an earlier daemon's; what this one's pool makes comes later.
   const janitor = new Janitor(context);
+  context.afterwards(sweepSnapshots(context));
   await Promise.all([context.approvals.recover(), ...records.map((record) => recoverOne(context, record))]);
   const ended = [...context.store.scan<SandboxRecord>(kinds.ended)].map(([, record]) => record);
   await recoverApplies(context, [...records, ...ended]);
@@ -47,6 +50,7 @@ function requeue(context: EngineContext, box: Box): void {
   const start = async () => {
     const spec = fromJson(SandboxSpecSchema, box.record.spec as JsonValue, { ignoreUnknownFields: true });
     const plan = await planSandbox(spec, planParts(context));
+    if (spec.snapshot) plan.snapshot = findSnapshot(context, spec.snapshot);
     box.place = context.admission.enter(plan.limits);
     const request = { session: box.record.session, wait: true, remember: () => [] };
     await startQueued(context, box, plan, request, box.record.actor);

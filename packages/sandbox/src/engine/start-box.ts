@@ -77,7 +77,7 @@ export async function startBox(
     if (plan.workspace.transferred) await pushProject(context, box, guest);
     if (plan.secrets) await bringFiles(await plan.secrets.files(), guest);
     await bringFiles(told, guest);
-    if (plan.snapshot) await restoreFiles(context, plan.snapshot, guest);
+    if (plan.snapshot) await restoreFiles(context, plan.snapshot, plan.workspace.dir, guest);
     if (needsFiles) request.sealing?.(box);
     await becomeReady(context, box, report, { ...request, actor });
     // Whoever starts a command with the sandbox waits for the command's own record.

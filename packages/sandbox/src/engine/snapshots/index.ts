@@ -1,12 +1,11 @@
-import { spawn } from "node:child_process";
-import { writeFile } from "node:fs/promises";
-import { CaissonError } from "@caisson/contract";
 import type { EngineContext } from "../context.ts";
 import type { Engine } from "../engine.ts";
 import { readyBox } from "../find.ts";
 import { messageOf } from "../list.ts";
 import { kinds } from "../records.ts";
+import { exportSnapshot } from "./export.ts";
 import { pauseBox, resumeBox } from "./pause.ts";
+import { inTurn } from "./place.ts";
 import { allSnapshots, findSnapshot, snapshotDir, toSnapshot } from "./record.ts";
 import { takeSnapshot } from "./take.ts";
 
@@ -32,30 +31,23 @@ export function engineSnapshots(context: EngineContext, engine: Pick<Engine, "cr
         .filter(({ template }) => !templates || template !== "")
         .map(toSnapshot),
     get: (name) => toSnapshot(findSnapshot(context, name)),
-    async remove(name, call) {
-      const record = findSnapshot(context, name);
-      const data = { snapshot: record.id, template: record.template };
-      await context.commit(
-        [{ type: "snapshot.deleted", actor: call.actor, sandboxId: record.sandbox.id, data }],
-        [{ remove: kinds.snapshot, key: record.id }],
-      );
-      await context.parts.trees.remove(snapshotDir(context, record.id));
-      return toSnapshot(record);
-    },
-    async *export(name) {
-      const record = findSnapshot(context, name);
-      const dir = snapshotDir(context, record.id);
-      await writeFile(`${dir}/snapshot.json`, JSON.stringify(record), { mode: 0o600 });
-      const child = spawn("/usr/bin/tar", ["--sparse", "-cf", "-", "-C", dir, "."], {
-        stdio: ["ignore", "pipe", "ignore"],
-      });
-      const ended = new Promise<number | null>((resolve) => child.once("close", resolve));
-      try {
-        for await (const piece of child.stdout) yield piece as Buffer;
-        if ((await ended) !== 0) throw new CaissonError("INTERNAL", "the snapshot could not be packed");
-      } finally {
-        child.kill();
-      }
+    remove: (name, call) =>
+      inTurn(context, async () => {
+        const record = findSnapshot(context, name);
+        const data = { snapshot: record.id, template: record.template };
+        // The sandbox of an imported one was never here.
+        const sandboxId = record.imported ? "" : record.sandbox.id;
+        await context.commit(
+          [{ type: "snapshot.deleted", actor: call.actor, sandboxId, data }],
+          [{ remove: kinds.snapshot, key: record.id }],
+        );
+        await context.parts.trees.remove(snapshotDir(context, record.id));
+        return toSnapshot(record);
+      }),
+    export: (name) => exportSnapshot(context, name),
+    async import(archive, options, call) {
+      const { importSnapshot } = await import("./import.ts");
+      return toSnapshot(await importSnapshot(context, archive, options, call));
     },
     async fork(sandboxId, count, call) {
       const box = await readyBox(context, sandboxId);

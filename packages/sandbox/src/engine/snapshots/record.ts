@@ -18,6 +18,8 @@ export interface SnapshotRecord {
   processes: ProcessRecord[];
   /** What they have printed, where it is little enough to be kept with their records, by their ids. */
   outputs: Record<string, unknown>;
+  /** It came from outside: of what its sandbox was allowed nothing counts here. */
+  imported?: boolean;
 }
 
 /** Files of a snapshot. */
@@ -57,12 +59,13 @@ export function allSnapshots(context: EngineContext): SnapshotRecord[] {
 }
 
 export function toSnapshot(record: SnapshotRecord): Snapshot {
-  const { id, template, memory, labels, sandbox } = record;
+  const { id, template, memory, labels, sandbox, imported = false } = record;
   return create(SnapshotSchema, {
     id,
     template,
     memory,
     labels,
+    imported,
     size: BigInt(record.size),
     sandboxId: sandbox.id,
     driver: sandbox.driver,

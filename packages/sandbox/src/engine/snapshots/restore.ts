@@ -16,6 +16,7 @@ import { kinds, processKey, type SandboxRecord } from "../records.ts";
 import { messageOf, register, startError } from "../start-box.ts";
 import { tar } from "./archive.ts";
 import { parts, type SnapshotRecord, snapshotDir } from "./record.ts";
+import { unpackLayer } from "./unpack.ts";
 
 const patienceMs = 600_000;
 const unbounded = { maxBytes: 0n, maxFiles: 0n, anyLinks: true };
@@ -63,20 +64,21 @@ export async function restoreLayer(
   if (!existsSync(archive)) return;
   const layer = `${dir}/${layerName}`;
   if (existsSync(`${layer}/upper`)) await context.parts.trees.remove(`${layer}/upper`);
-  await tar(["-xpf", archive, "-C", layer]);
+  if (snapshot.imported) await unpackLayer(context, archive, dir);
+  else await tar(["-xpf", archive, "-C", layer]);
 }
 
-/** Once the sandbox is sealed: its home, and a project that is not mounted. */
+/** Once the sandbox is sealed: its home, and a project that is not mounted, at `project`. */
 export async function restoreFiles(
   context: EngineContext,
   snapshot: SnapshotRecord,
+  project: string,
   guest: Guest,
 ): Promise<void> {
   const dir = snapshotDir(context, snapshot.id);
   const { files } = guest;
   const signal = AbortSignal.timeout(patienceMs);
   if (existsSync(`${dir}/${parts.project}`)) {
-    const { dir: project } = snapshot.sandbox.workspace;
     for await (const batch of files.list(project, false, signal)) {
       for (const { path } of batch.entries)
         await files.remove(`${project}/${Buffer.from(path).toString()}`, true, signal);
@@ -120,10 +122,9 @@ export async function continueMachine(
   try {
     const driver = context.parts.drivers.find(({ name }) => name === snapshot.sandbox.driver)!;
     await bound(box.cgroup, { driver, limits: snapshot.sandbox.limits }, launched);
-    for (const name of [parts.output, layerName]) {
-      if (existsSync(`${dir}/${name}`))
-        await cp(`${dir}/${name}`, `${launch.dir}/${name}`, { recursive: true });
-    }
+    if (existsSync(`${dir}/${parts.output}`))
+      await cp(`${dir}/${parts.output}`, `${launch.dir}/${parts.output}`, { recursive: true });
+    await restoreLayer(context, snapshot, launch.dir);
     const processes = snapshot.processes.map((record) => ({
       put: kinds.process,
       key: processKey(id, record.id),

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { createWriteStream, existsSync } from "node:fs";
-import { cp, mkdir, readdir, rename } from "node:fs/promises";
+import { cp, mkdir, readdir } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { CaissonError } from "@caisson/contract";
@@ -10,8 +10,10 @@ import { inside } from "../inside.ts";
 import { layerName } from "../layer.ts";
 import { kinds, processKey, type SandboxRecord } from "../records.ts";
 import { hashFiles, tar } from "./archive.ts";
+import { wordsOf } from "./document.ts";
 import { whileStill } from "./pause.ts";
-import { allSnapshots, parts, type SnapshotRecord, snapshotDir, snapshotsDir } from "./record.ts";
+import { putInPlace, unfinished } from "./place.ts";
+import { parts, type SnapshotRecord, snapshotsDir } from "./record.ts";
 
 const patienceMs = 600_000;
 /** The same bytes for the same content: no process number in them, no time of reading. */
@@ -42,7 +44,7 @@ export async function takeSnapshot(
       `the driver ${box.record.driver} cannot keep a sandbox's memory`,
     );
   }
-  const dir = `${snapshotsDir(context)}/new-${randomUUID()}`;
+  const dir = `${snapshotsDir(context)}/${unfinished}${randomUUID()}`;
   await mkdir(dir, { recursive: true, mode: 0o700 });
   const done = box.use();
   try {
@@ -51,11 +53,10 @@ export async function takeSnapshot(
       : await whileStill(box, () => keepFiles(context, box, dir));
     const { processes, outputs } = kept;
     const sandbox = withoutVariables(box.record);
-    const { spec, driver, image, workspace } = sandbox;
+    const { memory, template, labels } = options;
     const { hash, size } = options.fleeting
       ? { hash: randomUUID().replaceAll("-", ""), size: 0 }
-      : await hashFiles(dir, JSON.stringify([spec, driver, image, workspace, processes]));
-    const { memory, template, labels } = options;
+      : await hashFiles(dir, wordsOf({ sandbox, processes, outputs, memory }));
     const createdAt = Date.now();
     const record = {
       id: `sn_${hash.slice(0, 32)}`,
@@ -68,35 +69,14 @@ export async function takeSnapshot(
       processes,
       outputs,
     };
-    const known = context.store.get<SnapshotRecord>(kinds.snapshot, record.id);
-    // The same content is kept once; a name that it has already stays.
-    if (known && (template === "" || template === known.template)) {
-      await context.parts.trees.remove(dir);
-      return { record: known, isNew: false };
-    }
-    await context.parts.trees.remove(snapshotDir(context, record.id));
-    await rename(dir, snapshotDir(context, record.id));
-    await store(context, record, actor);
-    return { record, isNew: known === undefined };
+    const event = { type: "snapshot.created", actor, sandboxId: sandbox.id };
+    return await putInPlace(context, dir, record, event);
   } catch (error) {
     await context.parts.trees.remove(dir).catch(() => {});
     throw error;
   } finally {
     done();
   }
-}
-
-/** A template replaces the one of the same name, which stays as a snapshot. */
-async function store(context: EngineContext, record: SnapshotRecord, actor: string): Promise<void> {
-  const { id, template, memory, sandbox } = record;
-  const before = template === "" ? [] : allSnapshots(context).filter((other) => other.template === template);
-  await context.commit(
-    [{ type: "snapshot.created", actor, sandboxId: sandbox.id, data: { snapshot: id, template, memory } }],
-    [
-      ...before.map((other) => ({ put: kinds.snapshot, key: other.id, value: { ...other, template: "" } })),
-      { put: kinds.snapshot, key: id, value: record },
-    ],
-  );
 }
 
 /** The files that are a sandbox's own: its home, and what it did to its project. */
@@ -112,11 +92,16 @@ async function keepFiles(context: EngineContext, box: Box, dir: string): Promise
   const { workspace, place } = box.record;
   if (workspace.dir === "") return noCommands;
   if (workspace.transferred) await pack(workspace.dir, parts.project);
-  const layer = `${context.dirOf(place)}/${layerName}`;
+  await keepLayer(context.dirOf(place), dir);
+  return noCommands;
+}
+
+/** What lies on the host of what a sandbox did to its project. */
+async function keepLayer(from: string, dir: string): Promise<void> {
+  const layer = `${from}/${layerName}`;
   // The kernel's own workplace is none of the content.
   const names = existsSync(layer) ? (await readdir(layer)).filter((name) => name !== "work") : [];
   if (names.length > 0) await tar([...sameBytes, "-cf", `${dir}/${parts.layer}`, "-C", layer, ...names]);
-  return noCommands;
 }
 
 /** The machine stands still for as long as its memory takes to be written. */
@@ -131,9 +116,9 @@ async function keepMachine(
   try {
     await launched.saveMachine!(`${dir}/${parts.machine}`, fleeting);
     const from = context.dirOf(box.record.place);
-    for (const name of [parts.output, layerName]) {
-      if (existsSync(`${from}/${name}`)) await cp(`${from}/${name}`, `${dir}/${name}`, { recursive: true });
-    }
+    if (existsSync(`${from}/${parts.output}`))
+      await cp(`${from}/${parts.output}`, `${dir}/${parts.output}`, { recursive: true });
+    if (box.record.workspace.dir !== "") await keepLayer(from, dir);
     // While it stands still: what is stored must not run ahead of what the machine remembers to have said.
     const processes = [...box.processes.values()].map(({ record }) => structuredClone(record));
     const output = (id: string) => context.store.get<unknown>(kinds.output, processKey(box.id, id));

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file caisson/v1/snapshot.proto.
  */
 export const file_caisson_v1_snapshot: GenFile = /*@__PURE__*/
-  fileDesc("ChljYWlzc29uL3YxL3NuYXBzaG90LnByb3RvEgpjYWlzc29uLnYxIqUCCghTbmFwc2hvdBIKCgJpZBgBIAEoCRIQCgh0ZW1wbGF0ZRgCIAEoCRISCgpzYW5kYm94X2lkGAMgASgJEg4KBmRyaXZlchgEIAEoCRIOCgZtZW1vcnkYBSABKAgSDAoEc2l6ZRgGIAEoBBIuCgpjcmVhdGVkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIoCgl3b3Jrc3BhY2UYCCABKAsyFS5jYWlzc29uLnYxLldvcmtzcGFjZRIwCgZsYWJlbHMYCSADKAsyIC5jYWlzc29uLnYxLlNuYXBzaG90LkxhYmVsc0VudHJ5Gi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiKQoTUGF1c2VTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJIjwKFFBhdXNlU2FuZGJveFJlc3BvbnNlEiQKB3NhbmRib3gYASABKAsyEy5jYWlzc29uLnYxLlNhbmRib3giKgoUUmVzdW1lU2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCSI9ChVSZXN1bWVTYW5kYm94UmVzcG9uc2USJAoHc2FuZGJveBgBIAEoCzITLmNhaXNzb24udjEuU2FuZGJveCK7AQoVQ3JlYXRlU25hcHNob3RSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSEAoIdGVtcGxhdGUYAiABKAkSDgoGbWVtb3J5GAMgASgIEj0KBmxhYmVscxgEIAMoCzItLmNhaXNzb24udjEuQ3JlYXRlU25hcHNob3RSZXF1ZXN0LkxhYmVsc0VudHJ5Gi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiQAoWQ3JlYXRlU25hcHNob3RSZXNwb25zZRImCghzbmFwc2hvdBgBIAEoCzIULmNhaXNzb24udjEuU25hcHNob3QiKQoUTGlzdFNuYXBzaG90c1JlcXVlc3QSEQoJdGVtcGxhdGVzGAEgASgIIkAKFUxpc3RTbmFwc2hvdHNSZXNwb25zZRInCglzbmFwc2hvdHMYASADKAsyFC5jYWlzc29uLnYxLlNuYXBzaG90IiYKEkdldFNuYXBzaG90UmVxdWVzdBIQCghzbmFwc2hvdBgBIAEoCSI9ChNHZXRTbmFwc2hvdFJlc3BvbnNlEiYKCHNuYXBzaG90GAEgASgLMhQuY2Fpc3Nvbi52MS5TbmFwc2hvdCIpChVEZWxldGVTbmFwc2hvdFJlcXVlc3QSEAoIc25hcHNob3QYASABKAkiQAoWRGVsZXRlU25hcHNob3RSZXNwb25zZRImCghzbmFwc2hvdBgBIAEoCzIULmNhaXNzb24udjEuU25hcHNob3QiKQoVRXhwb3J0U25hcHNob3RSZXF1ZXN0EhAKCHNuYXBzaG90GAEgASgJIiYKFkV4cG9ydFNuYXBzaG90UmVzcG9uc2USDAoEZGF0YRgBIAEoDCI3ChJGb3JrU2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCRINCgVjb3VudBgCIAEoDSI9ChNGb3JrU2FuZGJveFJlc3BvbnNlEiYKCXNhbmRib3hlcxgBIAMoCzITLmNhaXNzb24udjEuU2FuZGJveDKkCAoPU25hcHNob3RTZXJ2aWNlEoIBCgxQYXVzZVNhbmRib3gSHy5jYWlzc29uLnYxLlBhdXNlU2FuZGJveFJlcXVlc3QaIC5jYWlzc29uLnYxLlBhdXNlU2FuZGJveFJlc3BvbnNlIi/I2hgDgtPkkwIlOgEqIiAvdjEvc2FuZGJveGVzL3tzYW5kYm94X2lkfTpwYXVzZRKGAQoNUmVzdW1lU2FuZGJveBIgLmNhaXNzb24udjEuUmVzdW1lU2FuZGJveFJlcXVlc3QaIS5jYWlzc29uLnYxLlJlc3VtZVNhbmRib3hSZXNwb25zZSIwyNoYA4LT5JMCJjoBKiIhL3YxL3NhbmRib3hlcy97c2FuZGJveF9pZH06cmVzdW1lEowBCg5DcmVhdGVTbmFwc2hvdBIhLmNhaXNzb24udjEuQ3JlYXRlU25hcHNob3RSZXF1ZXN0GiIuY2Fpc3Nvbi52MS5DcmVhdGVTbmFwc2hvdFJlc3BvbnNlIjPI2hgDgtPkkwIpOgEqIiQvdjEvc2FuZGJveGVzL3tzYW5kYm94X2lkfS9zbmFwc2hvdHMSbwoNTGlzdFNuYXBzaG90cxIgLmNhaXNzb24udjEuTGlzdFNuYXBzaG90c1JlcXVlc3QaIS5jYWlzc29uLnYxLkxpc3RTbmFwc2hvdHNSZXNwb25zZSIZyNoYAoLT5JMCDxINL3YxL3NuYXBzaG90cxJ0CgtHZXRTbmFwc2hvdBIeLmNhaXNzb24udjEuR2V0U25hcHNob3RSZXF1ZXN0Gh8uY2Fpc3Nvbi52MS5HZXRTbmFwc2hvdFJlc3BvbnNlIiTI2hgCgtPkkwIaEhgvdjEvc25hcHNob3RzL3tzbmFwc2hvdH0SfQoORGVsZXRlU25hcHNob3QSIS5jYWlzc29uLnYxLkRlbGV0ZVNuYXBzaG90UmVxdWVzdBoiLmNhaXNzb24udjEuRGVsZXRlU25hcHNob3RSZXNwb25zZSIkyNoYA4LT5JMCGioYL3YxL3NuYXBzaG90cy97c25hcHNob3R9Eo0BCg5FeHBvcnRTbmFwc2hvdBIhLmNhaXNzb24udjEuRXhwb3J0U25hcHNob3RSZXF1ZXN0GiIuY2Fpc3Nvbi52MS5FeHBvcnRTbmFwc2hvdFJlc3BvbnNlIjLI2hgCgtPkkwIoYgRkYXRhEiAvdjEvc25hcHNob3RzL3tzbmFwc2hvdH0vYXJjaGl2ZTABEn4KC0ZvcmtTYW5kYm94Eh4uY2Fpc3Nvbi52MS5Gb3JrU2FuZGJveFJlcXVlc3QaHy5jYWlzc29uLnYxLkZvcmtTYW5kYm94UmVzcG9uc2UiLsjaGAOC0+STAiQ6ASoiHy92MS9zYW5kYm94ZXMve3NhbmRib3hfaWR9OmZvcmtiBnByb3RvMw", [file_caisson_v1_options, file_caisson_v1_sandbox, file_google_api_annotations, file_google_protobuf_timestamp]);
+  fileDesc("ChljYWlzc29uL3YxL3NuYXBzaG90LnByb3RvEgpjYWlzc29uLnYxIrcCCghTbmFwc2hvdBIKCgJpZBgBIAEoCRIQCgh0ZW1wbGF0ZRgCIAEoCRISCgpzYW5kYm94X2lkGAMgASgJEg4KBmRyaXZlchgEIAEoCRIOCgZtZW1vcnkYBSABKAgSDAoEc2l6ZRgGIAEoBBIuCgpjcmVhdGVkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIoCgl3b3Jrc3BhY2UYCCABKAsyFS5jYWlzc29uLnYxLldvcmtzcGFjZRIwCgZsYWJlbHMYCSADKAsyIC5jYWlzc29uLnYxLlNuYXBzaG90LkxhYmVsc0VudHJ5EhAKCGltcG9ydGVkGAogASgIGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiKQoTUGF1c2VTYW5kYm94UmVxdWVzdBISCgpzYW5kYm94X2lkGAEgASgJIjwKFFBhdXNlU2FuZGJveFJlc3BvbnNlEiQKB3NhbmRib3gYASABKAsyEy5jYWlzc29uLnYxLlNhbmRib3giKgoUUmVzdW1lU2FuZGJveFJlcXVlc3QSEgoKc2FuZGJveF9pZBgBIAEoCSI9ChVSZXN1bWVTYW5kYm94UmVzcG9uc2USJAoHc2FuZGJveBgBIAEoCzITLmNhaXNzb24udjEuU2FuZGJveCK7AQoVQ3JlYXRlU25hcHNob3RSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSEAoIdGVtcGxhdGUYAiABKAkSDgoGbWVtb3J5GAMgASgIEj0KBmxhYmVscxgEIAMoCzItLmNhaXNzb24udjEuQ3JlYXRlU25hcHNob3RSZXF1ZXN0LkxhYmVsc0VudHJ5Gi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiQAoWQ3JlYXRlU25hcHNob3RSZXNwb25zZRImCghzbmFwc2hvdBgBIAEoCzIULmNhaXNzb24udjEuU25hcHNob3QiKQoUTGlzdFNuYXBzaG90c1JlcXVlc3QSEQoJdGVtcGxhdGVzGAEgASgIIkAKFUxpc3RTbmFwc2hvdHNSZXNwb25zZRInCglzbmFwc2hvdHMYASADKAsyFC5jYWlzc29uLnYxLlNuYXBzaG90IiYKEkdldFNuYXBzaG90UmVxdWVzdBIQCghzbmFwc2hvdBgBIAEoCSI9ChNHZXRTbmFwc2hvdFJlc3BvbnNlEiYKCHNuYXBzaG90GAEgASgLMhQuY2Fpc3Nvbi52MS5TbmFwc2hvdCIpChVEZWxldGVTbmFwc2hvdFJlcXVlc3QSEAoIc25hcHNob3QYASABKAkiQAoWRGVsZXRlU25hcHNob3RSZXNwb25zZRImCghzbmFwc2hvdBgBIAEoCzIULmNhaXNzb24udjEuU25hcHNob3QiKQoVRXhwb3J0U25hcHNob3RSZXF1ZXN0EhAKCHNuYXBzaG90GAEgASgJIiYKFkV4cG9ydFNuYXBzaG90UmVzcG9uc2USDAoEZGF0YRgBIAEoDCK1AQoVSW1wb3J0U25hcHNob3RSZXF1ZXN0EhAKCHRlbXBsYXRlGAEgASgJEg4KBm1lbW9yeRgCIAEoCBI9CgZsYWJlbHMYAyADKAsyLS5jYWlzc29uLnYxLkltcG9ydFNuYXBzaG90UmVxdWVzdC5MYWJlbHNFbnRyeRIMCgRkYXRhGAQgASgMGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiQAoWSW1wb3J0U25hcHNob3RSZXNwb25zZRImCghzbmFwc2hvdBgBIAEoCzIULmNhaXNzb24udjEuU25hcHNob3QiNwoSRm9ya1NhbmRib3hSZXF1ZXN0EhIKCnNhbmRib3hfaWQYASABKAkSDQoFY291bnQYAiABKA0iPQoTRm9ya1NhbmRib3hSZXNwb25zZRImCglzYW5kYm94ZXMYASADKAsyEy5jYWlzc29uLnYxLlNhbmRib3gyqAkKD1NuYXBzaG90U2VydmljZRKCAQoMUGF1c2VTYW5kYm94Eh8uY2Fpc3Nvbi52MS5QYXVzZVNhbmRib3hSZXF1ZXN0GiAuY2Fpc3Nvbi52MS5QYXVzZVNhbmRib3hSZXNwb25zZSIvyNoYA4LT5JMCJToBKiIgL3YxL3NhbmRib3hlcy97c2FuZGJveF9pZH06cGF1c2UShgEKDVJlc3VtZVNhbmRib3gSIC5jYWlzc29uLnYxLlJlc3VtZVNhbmRib3hSZXF1ZXN0GiEuY2Fpc3Nvbi52MS5SZXN1bWVTYW5kYm94UmVzcG9uc2UiMMjaGAOC0+STAiY6ASoiIS92MS9zYW5kYm94ZXMve3NhbmRib3hfaWR9OnJlc3VtZRKMAQoOQ3JlYXRlU25hcHNob3QSIS5jYWlzc29uLnYxLkNyZWF0ZVNuYXBzaG90UmVxdWVzdBoiLmNhaXNzb24udjEuQ3JlYXRlU25hcHNob3RSZXNwb25zZSIzyNoYA4LT5JMCKToBKiIkL3YxL3NhbmRib3hlcy97c2FuZGJveF9pZH0vc25hcHNob3RzEm8KDUxpc3RTbmFwc2hvdHMSIC5jYWlzc29uLnYxLkxpc3RTbmFwc2hvdHNSZXF1ZXN0GiEuY2Fpc3Nvbi52MS5MaXN0U25hcHNob3RzUmVzcG9uc2UiGcjaGAKC0+STAg8SDS92MS9zbmFwc2hvdHMSdAoLR2V0U25hcHNob3QSHi5jYWlzc29uLnYxLkdldFNuYXBzaG90UmVxdWVzdBofLmNhaXNzb24udjEuR2V0U25hcHNob3RSZXNwb25zZSIkyNoYAoLT5JMCGhIYL3YxL3NuYXBzaG90cy97c25hcHNob3R9En0KDkRlbGV0ZVNuYXBzaG90EiEuY2Fpc3Nvbi52MS5EZWxldGVTbmFwc2hvdFJlcXVlc3QaIi5jYWlzc29uLnYxLkRlbGV0ZVNuYXBzaG90UmVzcG9uc2UiJMjaGAOC0+STAhoqGC92MS9zbmFwc2hvdHMve3NuYXBzaG90fRKNAQoORXhwb3J0U25hcHNob3QSIS5jYWlzc29uLnYxLkV4cG9ydFNuYXBzaG90UmVxdWVzdBoiLmNhaXNzb24udjEuRXhwb3J0U25hcHNob3RSZXNwb25zZSIyyNoYAoLT5JMCKGIEZGF0YRIgL3YxL3NuYXBzaG90cy97c25hcHNob3R9L2FyY2hpdmUwARKBAQoOSW1wb3J0U25hcHNob3QSIS5jYWlzc29uLnYxLkltcG9ydFNuYXBzaG90UmVxdWVzdBoiLmNhaXNzb24udjEuSW1wb3J0U25hcHNob3RSZXNwb25zZSImyNoYA4LT5JMCHDoEZGF0YSIUL3YxL3NuYXBzaG90czppbXBvcnQoARJ+CgtGb3JrU2FuZGJveBIeLmNhaXNzb24udjEuRm9ya1NhbmRib3hSZXF1ZXN0Gh8uY2Fpc3Nvbi52MS5Gb3JrU2FuZGJveFJlc3BvbnNlIi7I2hgDgtPkkwIkOgEqIh8vdjEvc2FuZGJveGVzL3tzYW5kYm94X2lkfTpmb3JrYgZwcm90bzM", [file_caisson_v1_options, file_caisson_v1_sandbox, file_google_api_annotations, file_google_protobuf_timestamp]);
 
 /**
  * A sandbox that was kept.
@@ -84,6 +84,13 @@ export type Snapshot = Message<"caisson.v1.Snapshot"> & {
    * @generated from field: map<string, string> labels = 9;
    */
   labels: { [key: string]: string };
+
+  /**
+   * It came in by `ImportSnapshot`; the sandbox that it was taken from was none of this daemon's.
+   *
+   * @generated from field: bool imported = 10;
+   */
+  imported: boolean;
 };
 
 /**
@@ -365,6 +372,62 @@ export const ExportSnapshotResponseSchema: GenMessage<ExportSnapshotResponse> = 
   messageDesc(file_caisson_v1_snapshot, 14);
 
 /**
+ * @generated from message caisson.v1.ImportSnapshotRequest
+ */
+export type ImportSnapshotRequest = Message<"caisson.v1.ImportSnapshotRequest"> & {
+  /**
+   * Only the first message says more than `data`. Keep it as a template of this name, in place of one of the same name.
+   *
+   * @generated from field: string template = 1;
+   */
+  template: string;
+
+  /**
+   * Take one with a machine's memory too. Loading such a machine trusts whoever made it more than unpacking files does; it
+   * fits only the same processor, host image, kernel and Caisson. Without it such a snapshot is an error.
+   *
+   * @generated from field: bool memory = 2;
+   */
+  memory: boolean;
+
+  /**
+   * @generated from field: map<string, string> labels = 3;
+   */
+  labels: { [key: string]: string };
+
+  /**
+   * The archive, in pieces of any size.
+   *
+   * @generated from field: bytes data = 4;
+   */
+  data: Uint8Array;
+};
+
+/**
+ * Describes the message caisson.v1.ImportSnapshotRequest.
+ * Use `create(ImportSnapshotRequestSchema)` to create a new message.
+ */
+export const ImportSnapshotRequestSchema: GenMessage<ImportSnapshotRequest> = /*@__PURE__*/
+  messageDesc(file_caisson_v1_snapshot, 15);
+
+/**
+ * @generated from message caisson.v1.ImportSnapshotResponse
+ */
+export type ImportSnapshotResponse = Message<"caisson.v1.ImportSnapshotResponse"> & {
+  /**
+   * @generated from field: caisson.v1.Snapshot snapshot = 1;
+   */
+  snapshot?: Snapshot | undefined;
+};
+
+/**
+ * Describes the message caisson.v1.ImportSnapshotResponse.
+ * Use `create(ImportSnapshotResponseSchema)` to create a new message.
+ */
+export const ImportSnapshotResponseSchema: GenMessage<ImportSnapshotResponse> = /*@__PURE__*/
+  messageDesc(file_caisson_v1_snapshot, 16);
+
+/**
  * @generated from message caisson.v1.ForkSandboxRequest
  */
 export type ForkSandboxRequest = Message<"caisson.v1.ForkSandboxRequest"> & {
@@ -388,7 +451,7 @@ export type ForkSandboxRequest = Message<"caisson.v1.ForkSandboxRequest"> & {
  * Use `create(ForkSandboxRequestSchema)` to create a new message.
  */
 export const ForkSandboxRequestSchema: GenMessage<ForkSandboxRequest> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_snapshot, 15);
+  messageDesc(file_caisson_v1_snapshot, 17);
 
 /**
  * @generated from message caisson.v1.ForkSandboxResponse
@@ -405,7 +468,7 @@ export type ForkSandboxResponse = Message<"caisson.v1.ForkSandboxResponse"> & {
  * Use `create(ForkSandboxResponseSchema)` to create a new message.
  */
 export const ForkSandboxResponseSchema: GenMessage<ForkSandboxResponse> = /*@__PURE__*/
-  messageDesc(file_caisson_v1_snapshot, 16);
+  messageDesc(file_caisson_v1_snapshot, 18);
 
 /**
  * Sandboxes that hold still, are kept, and are made again: pause and resume, snapshots, forks, templates. What a
@@ -485,6 +548,19 @@ export const SnapshotService: GenService<{
     methodKind: "server_streaming";
     input: typeof ExportSnapshotRequestSchema;
     output: typeof ExportSnapshotResponseSchema;
+  },
+  /**
+   * Brings in a snapshot that `ExportSnapshot` wrote, here or elsewhere. It has the id that its content had there, and is
+   * refused if its content is another one. It brings files, and no permission: the network, secrets, limits and profile of
+   * the sandbox that it was taken from do not come along, and a project that it was taken with is named by whoever makes a
+   * sandbox from it, in `spec.workspace`.
+   *
+   * @generated from rpc caisson.v1.SnapshotService.ImportSnapshot
+   */
+  importSnapshot: {
+    methodKind: "client_streaming";
+    input: typeof ImportSnapshotRequestSchema;
+    output: typeof ImportSnapshotResponseSchema;
   },
   /**
    * Makes copies of a sandbox as it is now: with its running commands where the driver has `memory`, else with its

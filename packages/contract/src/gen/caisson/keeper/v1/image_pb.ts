@@ -2,17 +2,17 @@
 // @generated from file caisson/keeper/v1/image.proto (package caisson.keeper.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { KeeperFailure } from "./keeper_pb.ts";
 import { file_caisson_keeper_v1_keeper } from "./keeper_pb.ts";
-import type { Message } from "@bufbuild/protobuf";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file caisson/keeper/v1/image.proto.
  */
 export const file_caisson_keeper_v1_image: GenFile = /*@__PURE__*/
-  fileDesc("Ch1jYWlzc29uL2tlZXBlci92MS9pbWFnZS5wcm90bxIRY2Fpc3Nvbi5rZWVwZXIudjEimAEKCEltYWdlSm9iEhEKCWRpcmVjdG9yeRgBIAEoCRILCgN1aWQYAiABKA0SMAoGdW5wYWNrGAMgASgLMh4uY2Fpc3Nvbi5rZWVwZXIudjEuVW5wYWNrTGF5ZXJIABIzCghhc3NlbWJsZRgEIAEoCzIfLmNhaXNzb24ua2VlcGVyLnYxLkFzc2VtYmxlUm9vdEgAQgUKA2pvYiIzCgtVbnBhY2tMYXllchIRCgltYXhfYnl0ZXMYASABKAQSEQoJbWF4X2ZpbGVzGAIgASgEIh4KDEFzc2VtYmxlUm9vdBIOCgZsYXllcnMYASADKAkiegoLSW1hZ2VBbnN3ZXISLAoEZG9uZRgBIAEoCzIcLmNhaXNzb24ua2VlcGVyLnYxLkltYWdlRG9uZUgAEjMKB2ZhaWx1cmUYAiABKAsyIC5jYWlzc29uLmtlZXBlci52MS5LZWVwZXJGYWlsdXJlSABCCAoGYW5zd2VyIjsKCUltYWdlRG9uZRINCgVmaWxlcxgBIAEoBBINCgVieXRlcxgCIAEoBBIQCghsZWZ0X291dBgDIAEoBGIGcHJvdG8z", [file_caisson_keeper_v1_keeper]);
+  fileDesc("Ch1jYWlzc29uL2tlZXBlci92MS9pbWFnZS5wcm90bxIRY2Fpc3Nvbi5rZWVwZXIudjEiygEKCEltYWdlSm9iEhEKCWRpcmVjdG9yeRgBIAEoCRILCgN1aWQYAiABKA0SMAoGdW5wYWNrGAMgASgLMh4uY2Fpc3Nvbi5rZWVwZXIudjEuVW5wYWNrTGF5ZXJIABIzCghhc3NlbWJsZRgEIAEoCzIfLmNhaXNzb24ua2VlcGVyLnYxLkFzc2VtYmxlUm9vdEgAEjAKBWNoZWNrGAUgASgLMh8uY2Fpc3Nvbi5rZWVwZXIudjEuQ2hlY2tBcmNoaXZlSABCBQoDam9iIl4KC1VucGFja0xheWVyEhEKCW1heF9ieXRlcxgBIAEoBBIRCgltYXhfZmlsZXMYAiABKAQSKQoGbWFubmVyGAMgASgOMhkuY2Fpc3Nvbi5rZWVwZXIudjEuTWFubmVyIl8KDENoZWNrQXJjaGl2ZRIRCgltYXhfYnl0ZXMYASABKAQSEQoJbWF4X2ZpbGVzGAIgASgEEikKBm1hbm5lchgDIAEoDjIZLmNhaXNzb24ua2VlcGVyLnYxLk1hbm5lciIeCgxBc3NlbWJsZVJvb3QSDgoGbGF5ZXJzGAEgAygJInoKC0ltYWdlQW5zd2VyEiwKBGRvbmUYASABKAsyHC5jYWlzc29uLmtlZXBlci52MS5JbWFnZURvbmVIABIzCgdmYWlsdXJlGAIgASgLMiAuY2Fpc3Nvbi5rZWVwZXIudjEuS2VlcGVyRmFpbHVyZUgAQggKBmFuc3dlciI7CglJbWFnZURvbmUSDQoFZmlsZXMYASABKAQSDQoFYnl0ZXMYAiABKAQSEAoIbGVmdF9vdXQYAyABKAQqVwoGTWFubmVyEhYKEk1BTk5FUl9VTlNQRUNJRklFRBAAEhAKDE1BTk5FUl9GSUxFUxABEg8KC01BTk5FUl9UUkVFEAISEgoOTUFOTkVSX09WRVJMQVkQA2IGcHJvdG8z", [file_caisson_keeper_v1_keeper]);
 
 /**
  * @generated from message caisson.keeper.v1.ImageJob
@@ -47,6 +47,12 @@ export type ImageJob = Message<"caisson.keeper.v1.ImageJob"> & {
      */
     value: AssembleRoot;
     case: "assemble";
+  } | {
+    /**
+     * @generated from field: caisson.keeper.v1.CheckArchive check = 5;
+     */
+    value: CheckArchive;
+    case: "check";
   } | { case: undefined; value?: undefined };
 };
 
@@ -58,7 +64,7 @@ export const ImageJobSchema: GenMessage<ImageJob> = /*@__PURE__*/
   messageDesc(file_caisson_keeper_v1_image, 0);
 
 /**
- * Unpacks one layer, an uncompressed tar stream. Whiteouts stay what they are in the archive: files named `.wh.NAME`.
+ * Unpacks one uncompressed tar stream.
  *
  * @generated from message caisson.keeper.v1.UnpackLayer
  */
@@ -72,6 +78,11 @@ export type UnpackLayer = Message<"caisson.keeper.v1.UnpackLayer"> & {
    * @generated from field: uint64 max_files = 2;
    */
   maxFiles: bigint;
+
+  /**
+   * @generated from field: caisson.keeper.v1.Manner manner = 3;
+   */
+  manner: Manner;
 };
 
 /**
@@ -80,6 +91,35 @@ export type UnpackLayer = Message<"caisson.keeper.v1.UnpackLayer"> & {
  */
 export const UnpackLayerSchema: GenMessage<UnpackLayer> = /*@__PURE__*/
   messageDesc(file_caisson_keeper_v1_image, 1);
+
+/**
+ * Reads an archive to its end as if it were unpacked in this manner. Nothing is written.
+ *
+ * @generated from message caisson.keeper.v1.CheckArchive
+ */
+export type CheckArchive = Message<"caisson.keeper.v1.CheckArchive"> & {
+  /**
+   * @generated from field: uint64 max_bytes = 1;
+   */
+  maxBytes: bigint;
+
+  /**
+   * @generated from field: uint64 max_files = 2;
+   */
+  maxFiles: bigint;
+
+  /**
+   * @generated from field: caisson.keeper.v1.Manner manner = 3;
+   */
+  manner: Manner;
+};
+
+/**
+ * Describes the message caisson.keeper.v1.CheckArchive.
+ * Use `create(CheckArchiveSchema)` to create a new message.
+ */
+export const CheckArchiveSchema: GenMessage<CheckArchive> = /*@__PURE__*/
+  messageDesc(file_caisson_keeper_v1_image, 2);
 
 /**
  * Puts unpacked layers together, the lowest first: files are hard links into them.
@@ -98,7 +138,7 @@ export type AssembleRoot = Message<"caisson.keeper.v1.AssembleRoot"> & {
  * Use `create(AssembleRootSchema)` to create a new message.
  */
 export const AssembleRootSchema: GenMessage<AssembleRoot> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_image, 2);
+  messageDesc(file_caisson_keeper_v1_image, 3);
 
 /**
  * @generated from message caisson.keeper.v1.ImageAnswer
@@ -127,7 +167,7 @@ export type ImageAnswer = Message<"caisson.keeper.v1.ImageAnswer"> & {
  * Use `create(ImageAnswerSchema)` to create a new message.
  */
 export const ImageAnswerSchema: GenMessage<ImageAnswer> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_image, 3);
+  messageDesc(file_caisson_keeper_v1_image, 4);
 
 /**
  * @generated from message caisson.keeper.v1.ImageDone
@@ -156,5 +196,56 @@ export type ImageDone = Message<"caisson.keeper.v1.ImageDone"> & {
  * Use `create(ImageDoneSchema)` to create a new message.
  */
 export const ImageDoneSchema: GenMessage<ImageDone> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_image, 4);
+  messageDesc(file_caisson_keeper_v1_image, 5);
+
+/**
+ * What an archive may hold, and what becomes of it.
+ *
+ * @generated from enum caisson.keeper.v1.Manner
+ */
+export const Manner = {
+  /**
+   * A layer of an image: set-id bits, owners and attributes are dropped, devices and FIFOs left out, of two members with
+   * one name the later one counts. Whiteouts stay what they are there: files named `.wh.NAME`.
+   *
+   * @generated from enum value: MANNER_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Files and directories. From here on a set-id bit, an attribute that is not taken, a name that occurs twice or a
+   * member whose directory has not come before it is an error.
+   *
+   * @generated from enum value: MANNER_FILES = 1;
+   */
+  FILES: 1,
+
+  /**
+   * Links too, of both kinds.
+   *
+   * @generated from enum value: MANNER_TREE = 2;
+   */
+  TREE: 2,
+
+  /**
+   * The writable layer of an overlay: `upper` with whiteouts, FIFOs and opaque directories, and the mark `copied`. What
+   * else lies beside them is passed over.
+   *
+   * @generated from enum value: MANNER_OVERLAY = 3;
+   */
+  OVERLAY: 3,
+} as const;
+
+/**
+ * What an archive may hold, and what becomes of it.
+ *
+ * @generated from enum caisson.keeper.v1.Manner
+ */
+export type Manner = (typeof Manner)[keyof typeof Manner] | UnknownEnum;
+
+/**
+ * Describes the enum caisson.keeper.v1.Manner.
+ */
+export const MannerSchema: GenEnum<Manner> = /*@__PURE__*/
+  enumDesc(file_caisson_keeper_v1_image, 0);
 
