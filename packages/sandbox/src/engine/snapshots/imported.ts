@@ -29,6 +29,8 @@ export async function importedRecord(
     throw new CaissonError("NO_DRIVER", `it was taken with ${document.sandbox.driver}, which is not here`);
   const { usable, reason } = await driver.probe();
   if (!usable) throw new CaissonError("NO_DRIVER", `it was taken with ${driver.name}: ${reason}`);
+  if (document.memory)
+    throw new CaissonError("NOT_ENFORCEABLE", "machines with their memory cannot be imported");
   if (document.memory && !memory) {
     const words = "it holds the memory of a machine that somebody else ran: ask for memory if you trust them";
     throw new CaissonError("INVALID_INPUT", words);
