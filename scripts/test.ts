@@ -5,7 +5,8 @@ import { chmodSync, mkdtempSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { ordinaryUser } from "../test/support/daemon.ts";
-import { canStartDockerd, containersOf, startDockerd } from "../test/support/dockerd.ts";
+import { containersOf } from "../test/support/dockerd.ts";
+import { canStartEngine, startEngine } from "../test/support/engine.ts";
 import { removeTree } from "../test/support/remove-tree.ts";
 import { runJobs } from "./test/lanes.ts";
 import { leftoversIn } from "./test/leftovers.ts";
@@ -37,8 +38,8 @@ process.env.CAISSON_TEST_ROOT = ordinaryUser().root;
 const jobs = jobsOf(stages, scratch);
 // One engine for all tests of drivers; those that kill engines have their own.
 const engine =
-  canStartDockerd() && jobs.some(({ kind }) => kind === "drivers") ? await startDockerd() : undefined;
-if (engine) process.env.CAISSON_TEST_DOCKERD = engine.socket;
+  canStartEngine() && jobs.some(({ kind }) => kind === "drivers") ? await startEngine() : undefined;
+if (engine) process.env.CAISSON_TEST_ENGINE_SOCKET = engine.socket;
 
 const began = performance.now();
 const tally = new Tally();

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, describe } from "node:test";
 import { type Box, type Client, connect, type SandboxSpec } from "@caisson/client";
 import { type Account, accounts, startDaemon, type TestDaemon } from "../support/daemon.ts";
-import { canStartDockerd, sharedDockerd, type TestEngine } from "../support/dockerd.ts";
+import { canStartEngine, type Engine, sharedEngine } from "../support/engine.ts";
 import { startPodman } from "../support/podman.ts";
 
 /** A driver under test, behind a daemon of its account. */
@@ -15,7 +15,7 @@ export interface Subject {
   /** Its commands are processes of a kernel of their own: the host sees the machine's process alone. */
   hasOwnKernel: boolean;
   /** The engine that daemons of this subject are given, if there is one. */
-  engine: Pick<TestEngine, "socket" | "env"> | undefined;
+  engine: Engine | undefined;
   /** What this driver is known to lack, here: names of mechanisms, and what tests look at from outside. */
   gaps: ReadonlySet<string>;
   /** A sandbox of this driver. */
@@ -32,8 +32,9 @@ export const canaries = { CANARY_TOKEN: "canary-7c1f", AWS_SECRET_ACCESS_KEY: "c
 
 /** To try some drivers alone: `CAISSON_TEST_DRIVERS=qemu node --test test/drivers/…`. */
 const only = process.env.CAISSON_TEST_DRIVERS?.split(",");
+const needsEngine = only === undefined || only.includes("docker");
 
-/** `CAISSON_TEST_ENGINE=podman`: the driver `docker` over Podman's service, as each account's own. */
+/** `CAISSON_TEST_ENGINE=podman`: the driver `docker` over Podman's service, as each account's own, also where root runs the tests. */
 const usePodman = process.env.CAISSON_TEST_ENGINE === "podman";
 
 /**
@@ -48,10 +49,10 @@ export async function conform(
   // Ends in the opposite order, all of it, whatever fails.
   const used = new AsyncDisposableStack();
   after(() => used.disposeAsync());
-  const docker = used.use(canStartDockerd() && !usePodman ? await sharedDockerd() : undefined);
+  const shared = used.use(needsEngine && canStartEngine() && !usePodman ? await sharedEngine() : undefined);
   for (const account of accounts()) {
     const podman = used.use(usePodman ? await startPodman(account) : undefined);
-    const engine = docker ?? podman;
+    const engine = shared ?? podman;
     const daemon = used.use(await startDaemon({ account, env: { ...canaries, ...engine?.env, ...env } }));
     const client = used.use(await connect({ socket: daemon.socket }));
     const { drivers } = await client.system.capabilities();

@@ -24,12 +24,6 @@ for (const account of accounts()) {
     chownSync(join(project, "file"), account.uid, account.gid);
     const { boxId, runId } = await (async () => {
       await using client = await connect({ socket: daemon.socket });
-      // Its first answer takes long where the machine is busy.
-      await eventually(
-        async () => (await client.system.capabilities()).drivers.find(({ name }) => name === "docker"),
-        (docker) => docker?.usable === true && docker.reason === "",
-        { what: "Podman" },
-      );
       const box = await client.create({
         driver: "docker",
         workspace: { dir: project, mode: "overlay" },

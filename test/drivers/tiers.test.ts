@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { connect } from "@caisson/client";
 import { root, startDaemon } from "../support/daemon.ts";
-import { canStartDockerd, sharedDockerd } from "../support/dockerd.ts";
+import { canStartDockerd } from "../support/dockerd.ts";
+import { sharedEngine } from "../support/engine.ts";
 
 const page = join(root, "docs/tiers.md");
 const [begin, end] = ["<!-- written by test/drivers/tiers.test.ts -->", "<!-- end -->"];
@@ -14,7 +15,7 @@ const columns = ["bubblewrap", "docker", "runsc", "qemu"];
 
 /** Each mechanism with what each driver says of it. */
 async function table(): Promise<{ text: string; tried: string[] }> {
-  await using engine = await sharedDockerd();
+  await using engine = await sharedEngine();
   await using daemon = await startDaemon({ env: engine.env });
   await using client = await connect({ socket: daemon.socket });
   const { drivers } = await client.system.capabilities();

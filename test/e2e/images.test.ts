@@ -1,12 +1,13 @@
 // Images as the root of sandboxes, from each kind of source, as root and as an ordinary user.
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { after, afterEach, before, describe, test } from "node:test";
 import { connect } from "@caisson/client";
-import { accounts, startDaemon, temporaryDirectory } from "../support/daemon.ts";
+import { accounts, self, startDaemon, temporaryDirectory } from "../support/daemon.ts";
+import { sharedEngine } from "../support/engine.ts";
 import { forgetImages } from "../support/images.ts";
 import { busyboxLayer, tarOf, writeLayout } from "../support/oci-image.ts";
 import { makeProject, type Subject, subject } from "./workspace/project.ts";
@@ -195,58 +196,24 @@ async function importTiny(
   rmSync(dir, { recursive: true });
 }
 
-test("images come from the Docker engine and from `docker save`", { timeout: 120_000 }, async (t) => {
-  if (process.getuid!() !== 0) return t.skip("only root can start an engine of its own");
-  const dir = temporaryDirectory(accounts()[0]!);
-  const host = `unix://${dir}/docker.sock`;
-  const engine = spawn(
-    "dockerd",
-    [
-      "--iptables=false",
-      "--ip6tables=false",
-      "--bridge=none",
-      "--host",
-      host,
-      "--data-root",
-      `${dir}/data`,
-    ].concat(["--exec-root", `${dir}/exec`, "--pidfile", `${dir}/pid`]),
-    { stdio: "ignore" },
-  );
+test("images come from the container engine and from what it saves", { timeout: 120_000 }, async () => {
+  await using engine = await sharedEngine();
   const docker = (args: string[], input?: Buffer) =>
-    spawnSync("docker", args, { env: { ...process.env, DOCKER_HOST: host }, input, maxBuffer: 64 << 20 });
-  try {
-    for (let tries = 0; docker(["version"]).status !== 0; tries++) {
-      assert.ok(tries < 300 && engine.exitCode === null, "the engine did not start");
-      await new Promise((resolve) => setTimeout(resolve, 100));
-    }
-    const change = [
-      "--change",
-      "ENV FROM_IMAGE=docker",
-      "--change",
-      "WORKDIR /app",
-      "--change",
-      "ENV PATH=/bin",
-    ];
-    const made = docker(["import", ...change, "-", "tiny:docker"], busyboxLayer());
-    assert.equal(made.status, 0, String(made.stderr));
-    await using daemon = await startDaemon({ env: { DOCKER_HOST: host } });
-    const client = await connect({ socket: daemon.socket });
-    const image = await client.images.import({ docker: "tiny:docker" });
-    assert.equal(image.name, "tiny:docker");
-    const saved = join(dir, "saved.tar");
-    assert.equal(docker(["save", "-o", saved, "tiny:docker"]).status, 0);
-    assert.equal((await client.images.import({ path: saved }, { name: "saved:1" })).id, image.id);
-    const { stdout } = await client.run(["sh", "-c", "pwd; echo $FROM_IMAGE"], {
-      spec: { image: "saved:1" },
-    });
-    assert.equal(stdout.text, "/app\ndocker\n");
-    await assert.rejects(client.images.import({ docker: "nothing:1" }), { code: "IMAGE_NOT_FOUND" });
-    await client.close();
-  } finally {
-    engine.kill("SIGTERM");
-    await new Promise((resolve) =>
-      engine.exitCode === null ? engine.once("exit", resolve) : resolve(undefined),
-    );
-    spawnSync("sh", ["-c", `umount -l ${dir}/data/* ${dir}/exec/* 2>/dev/null; rm -rf ${dir}`]);
-  }
+    spawnSync("docker", args, { env: { ...process.env, ...engine.env }, input, maxBuffer: 64 << 20 });
+  const change = ["ENV FROM_IMAGE=docker", "WORKDIR /app", "ENV PATH=/bin"].flatMap((one) => [
+    "--change",
+    one,
+  ]);
+  const made = docker(["import", ...change, "-", "tiny:docker"], busyboxLayer());
+  assert.equal(made.status, 0, String(made.stderr));
+  await using daemon = await startDaemon({ env: engine.env });
+  await using client = await connect({ socket: daemon.socket });
+  const image = await client.images.import({ docker: "tiny:docker" });
+  assert.equal(image.name, "tiny:docker");
+  const saved = join(temporaryDirectory(self()), "saved.tar");
+  assert.equal(docker(["save", "-o", saved, "tiny:docker"]).status, 0);
+  assert.equal((await client.images.import({ path: saved }, { name: "saved:1" })).id, image.id);
+  const { stdout } = await client.run(["sh", "-c", "pwd; echo $FROM_IMAGE"], { spec: { image: "saved:1" } });
+  assert.equal(stdout.text, "/app\ndocker\n");
+  await assert.rejects(client.images.import({ docker: "nothing:1" }), { code: "IMAGE_NOT_FOUND" });
 });

@@ -23,13 +23,6 @@ export function canStartDockerd(): boolean {
   return process.getuid!() === 0 && spawnSync("which", ["dockerd"]).status === 0;
 }
 
-/** The engine that all files of a run share; by itself, a test file has its own. It is not to be killed or stopped. */
-export async function sharedDockerd(): Promise<Pick<TestEngine, "socket" | "env"> & AsyncDisposable> {
-  const socket = process.env.CAISSON_TEST_DOCKERD;
-  if (socket === undefined) return startDockerd();
-  return { socket, env: { DOCKER_HOST: `unix://${socket}` }, async [Symbol.asyncDispose]() {} };
-}
-
 export interface EngineOptions {
   /** Containers live on while the engine is away. Default: no. */
   liveRestore?: boolean;

@@ -2,7 +2,7 @@
 // run once more inside of them.
 import assert from "node:assert/strict";
 import { execFile, spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
@@ -14,6 +14,8 @@ export interface OwnMountOptions {
   file: string;
   /** Of the file system: a number and a unit, as mount has them. */
   size: string;
+  /** Further variables where it is run again. */
+  env?: Record<string, string>;
 }
 
 /** Set inside of the namespaces. */
@@ -27,6 +29,7 @@ export async function onOwnMount(
 ): Promise<void> {
   if (given !== undefined) return body(given);
   const place = mkdtempSync(join(tmpdir(), "caisson-mount-"));
+  chmodSync(place, 0o755);
   const at = join(place, "around/mounted");
   mkdirSync(at, { recursive: true });
   try {
@@ -61,7 +64,8 @@ const script = `
   shift 4
   exec unshare --user --map-user="$user" --map-group="$group" -- "$@"`;
 
-async function inNamespaces(at: string, { file, size }: OwnMountOptions, test: TestContext): Promise<void> {
+async function inNamespaces(at: string, options: OwnMountOptions, test: TestContext): Promise<void> {
+  const { file, size } = options;
   // With the runner's variable set, a file reports to the runner instead of failing.
   const { NODE_TEST_CONTEXT: _, ...env } = process.env;
   const only = `--test-name-pattern=${test.name.replace(/[^\w ,]/g, ".")}$`;
@@ -70,7 +74,7 @@ async function inNamespaces(at: string, { file, size }: OwnMountOptions, test: T
   const { stdout } = await promisify(execFile)(
     "unshare",
     ["--user", "--map-root-user", "--mount", "sh", "-euc", script, "sh", ...words, ...node],
-    { env: { ...env, CAISSON_TEST_MOUNT: at }, signal: test.signal, maxBuffer: 16 << 20 },
+    { env: { ...env, ...options.env, CAISSON_TEST_MOUNT: at }, signal: test.signal, maxBuffer: 16 << 20 },
   ).catch((error: Error & { stdout?: string }) => {
     throw new Error(`${error.message}\n${error.stdout}`);
   });

@@ -1,14 +1,18 @@
 // Podman's service of the tests' own, as any account: it needs no root, and nothing of it is the machine's.
 import { spawn, spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Account, temporaryDirectory } from "./daemon.ts";
-import { answers, mountsBelow, type TestEngine } from "./dockerd.ts";
+import { containersOf, mountsBelow, type TestEngine } from "./dockerd.ts";
 import { killAllOf } from "./kill.ts";
 import { removeTree } from "./remove-tree.ts";
 
-/** Whether this machine has it, with what an ordinary user needs. */
-export function hasPodman(): boolean {
-  return spawnSync("which", ["podman", "newuidmap"]).status === 0;
+/** Whether this machine has it, with what an ordinary user needs: numbers for the users of his containers. */
+export function canStartPodman(account: Account): boolean {
+  if (spawnSync("which", ["podman", "newuidmap"]).status !== 0) return false;
+  const numbers = existsSync("/etc/subuid") ? readFileSync("/etc/subuid", "utf8") : "";
+  const owners = numbers.split("\n").map((line) => line.split(":")[0]);
+  return account.uid === 0 || owners.some((owner) => owner === account.name || owner === String(account.uid));
 }
 
 export async function startPodman(
@@ -37,7 +41,8 @@ export async function startPodman(
     stdio: "ignore",
   });
   const deadline = performance.now() + 60_000;
-  while (!(await answers(socket))) {
+  // Its first answer may take long: without root it makes its namespaces then.
+  while (!(await containersOf(socket).catch(() => undefined))) {
     if (child.exitCode !== null) throw new Error(`podman ended with ${child.exitCode}`);
     if (performance.now() > deadline) throw new Error("podman does not answer");
     await new Promise((resolve) => setTimeout(resolve, 50));

@@ -60,10 +60,7 @@ impl Copier {
             Type::Regular | Type::Symlink => copying::copy((from, name), (to, name))?,
             Type::Directory => {
                 if stat.st_dev != self.device {
-                    return Err(JobError::new(
-                        "WORKSPACE_REFUSED",
-                        "workspace.nested: a file system is mounted inside",
-                    ));
+                    return Err(nested());
                 }
                 let inner = beneath::open_directory(from, name.as_encoded_bytes())?;
                 match fs::mkdirat(to, name, Mode::from_raw_mode(0o700)) {
@@ -82,8 +79,12 @@ impl Copier {
     }
 }
 
+pub(super) fn nested() -> JobError {
+    JobError::new("WORKSPACE_REFUSED", "workspace.nested: a file system is mounted inside")
+}
+
 /// Says which file it was that could not be read.
-fn named(error: JobError, path: &[u8]) -> JobError {
+pub(super) fn named(error: JobError, path: &[u8]) -> JobError {
     if error.errno != Errno::ACCESS.raw_os_error() && error.errno != Errno::PERM.raw_os_error() {
         return error;
     }

@@ -4,7 +4,7 @@ use std::{
     fs,
     os::unix::fs::chown,
     path::PathBuf,
-    process::{ExitCode, Stdio},
+    process::{Command, ExitCode, Stdio},
 };
 
 use crate::{options, outside};
@@ -38,6 +38,8 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        // An overlay's work directory is closed, also to its owner.
+        let _ = Command::new("chmod").args(["-R", "u+rwX"]).arg(&self.0).status();
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,6 +1,7 @@
 // Changes carried elsewhere: exported, rebased, forced; what is shown of them; projects that are written directly.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
+import { mkdirSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -207,6 +208,19 @@ for (const account of accounts()) {
       }
       assert.ok(await it.client.create({ workspace: { dir: project.dir, mode: "bind" } }));
     });
+
+    // Only root can leave something in a user's project that the user cannot open.
+    if (account.uid !== process.getuid!())
+      test("what cannot be looked into is named, where all of the project is looked at", async () => {
+        using project = makeProject(account, "echo 1 > file; mkdir open");
+        const closed = join(project.dir, "open/closed");
+        mkdirSync(closed, { mode: 0o700 });
+        for (const mode of ["copy", "bind-write"] as const) {
+          const refused = await it.client.create({ workspace: { dir: project.dir, mode } }).catch((e) => e);
+          assert.equal(refused.code, "WORKSPACE_REFUSED", refused.message);
+          assert.match(refused.message, /workspace\.readable: open\/closed cannot be read/);
+        }
+      });
 
     test("caches are kept per project on request, shared with nobody, counted and freed", async () => {
       using one = makeProject(account);

@@ -13,8 +13,7 @@ import {
   type TestDaemon,
   temporaryDirectory,
 } from "../../support/daemon.ts";
-import { canStartDockerd, sharedDockerd } from "../../support/dockerd.ts";
-import { startPodman } from "../../support/podman.ts";
+import { sharedEngine } from "../../support/engine.ts";
 import { denied, type Fixture, layOut } from "./fixture.ts";
 import { judge, manifest } from "./manifest.ts";
 import { tierTable } from "./table.ts";
@@ -74,20 +73,17 @@ async function probeAll(client: Client, driver: string, fixture: Fixture): Promi
   return wrong;
 }
 
-const docker = canStartDockerd() ? await sharedDockerd() : undefined;
-after(() => docker?.[Symbol.asyncDispose]());
+const engine = await sharedEngine();
+after(() => engine[Symbol.asyncDispose]());
 
 // Accounts have daemons of their own, so that they need not wait for each other.
 describe("attempts", { timeout: 280_000, concurrency: accounts().length }, () => {
   for (const account of accounts()) {
     describe(`as ${account.name}`, { concurrency: 1 }, () => {
-      let engine: Awaited<ReturnType<typeof startPodman>>;
       let fixture: Fixture;
       let daemon: TestDaemon;
       let client: Client;
       before(async () => {
-        // Without root, one's own engine.
-        engine = docker ?? (await startPodman(account));
         fixture = await layOut(account);
         daemon = await startFor(account, fixture, engine.env);
         client = await connect({ socket: daemon.socket });
@@ -96,7 +92,6 @@ describe("attempts", { timeout: 280_000, concurrency: accounts().length }, () =>
         await client?.close();
         await daemon?.[Symbol.asyncDispose]();
         await fixture?.[Symbol.asyncDispose]();
-        if (engine !== docker) await engine?.[Symbol.asyncDispose]();
       });
       for (const driver of drivers) {
         it(`${driver}: every attempt ends as the manifest and its exceptions say, and the host is unchanged`, async () => {

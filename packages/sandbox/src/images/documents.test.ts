@@ -5,7 +5,7 @@ import { describe, it } from "node:test";
 import { CaissonError } from "@caisson/contract";
 import type { Blobs } from "./blobs.ts";
 import { readConfig } from "./config.ts";
-import { checkName } from "./import.ts";
+import { checkName, familiarName } from "./import.ts";
 import { findImage } from "./manifest.ts";
 
 const invalid = (words: RegExp) => (error: unknown) =>
@@ -140,5 +140,19 @@ describe("names of images", () => {
     ]);
     for (const bad of ["", "host", "../x", "a//b", "-a", "a b", "a\n", "x".repeat(300)])
       assert.throws(() => checkName(bad), { code: "INVALID_INPUT" }, bad);
+  });
+
+  it("are those that were asked for, where an engine tells them in full", () => {
+    for (const [full, asked, name] of [
+      ["docker.io/library/node:24", "node:24", "node:24"],
+      ["docker.io/library/node:24", "", "node:24"],
+      ["docker.io/team/tool:1", "", "team/tool:1"],
+      ["localhost/tool:latest", "tool", "tool"],
+      ["localhost/tool:1", "", "localhost/tool:1"],
+      ["node:24", "3f0a1b2c4d5e", "node:24"],
+      ["host:5000/mynode:24", "node:24", "host:5000/mynode:24"],
+      ["", "node:24", ""],
+    ] as const)
+      assert.equal(familiarName(full, asked), name);
   });
 });

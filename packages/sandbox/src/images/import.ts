@@ -35,9 +35,10 @@ export async function importImage(
     const image = await findImage(blobs);
     const layers = await importLayers(importing, blobs, image);
     await assemble(importing, image);
-    const fallback = "docker" in source ? source.docker : basename(source.path).replace(/\..*$/, "");
+    const asked = "docker" in source ? source.docker : "";
+    const fallback = asked || basename("path" in source ? source.path : "").replace(/\..*$/, "");
     return {
-      name: checkName(name || image.name || fallback),
+      name: checkName(name || familiarName(image.name, asked) || fallback),
       id: image.id,
       layers,
       importedAt: Date.now(),
@@ -46,6 +47,12 @@ export async function importImage(
   } finally {
     await blobs.close();
   }
+}
+
+/** Podman tells names in full: `docker.io/library/node:24`, `localhost/tool:1`. People go on with what they asked for. */
+export function familiarName(full: string, asked: string): string {
+  if (asked !== "" && [asked, `${asked}:latest`].some((end) => full.endsWith(`/${end}`))) return asked;
+  return full.replace(/^docker\.io\/(library\/)?/, "");
 }
 
 /** As registries have them: a tag is added where there is none. */
