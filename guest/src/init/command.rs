@@ -25,8 +25,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// `slot`: where its pid is to be noted.
-    pub fn new(world: &World, start: &Start, slot: u32) -> Result<Self, Failure> {
+    pub fn new(world: &World, start: &Start) -> Result<Self, Failure> {
         let Some(name) = start.argv.first().filter(|name| !name.is_empty()) else {
             return Err(failure("INVALID_INPUT", "argv: a command has at least a name"));
         };
@@ -57,7 +56,6 @@ impl Command {
             directory: strings("cwd", [directory.clone()])?.remove(0),
             open_files: world.open_files,
             terminal: start.terminal.is_some(),
-            slot,
         };
         Ok(Self { plan: Plan::new(&parts), name: name.clone(), directory, programs: parts.programs })
     }

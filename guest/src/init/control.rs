@@ -51,9 +51,9 @@ impl Guest {
         Ok(())
     }
 
-    /// Processes alive, without PID 1 and the monitors.
+    /// Processes alive, without PID 1, the monitors and what waits to become a command.
     fn count(&self) -> u32 {
-        tree::count().saturating_sub(1 + self.monitors.len()) as u32
+        tree::count().saturating_sub(1 + self.monitors.len() + self.waiting().count()) as u32
     }
 
     fn resize(&mut self, resize: &Resize) -> Result<(), Failure> {

@@ -47,6 +47,8 @@ use rustix::{
 use crate::{egress::listeners::Listeners, files, sys, wall};
 use guest::{Guest, Hooks};
 
+pub use world::DEFAULT_PATH;
+
 /// Usage or environment (spec/link.md).
 const EXIT_USAGE: u8 = 70;
 

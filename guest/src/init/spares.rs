@@ -1,11 +1,12 @@
-//! Monitors that wait for a command. Forking takes its time, and on a busy machine a new process waits
-//! longer for its first turn than one that wakes up: a spare monitor spares a command both. It has the pipes for
-//! the command's output already.
+//! Monitors that wait for a command, and with each the process that will become it. Forking takes its time, and on a busy machine a new
+//! process waits longer for its first turn than one that wakes up: a spare monitor spares a command both. The process has its part of
+//! the wall and the pipes for its output already; it only has to be told what to execute.
 
 use std::{
     io::IoSlice,
     mem::MaybeUninit,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::atomic::Ordering,
 };
 
 use prost::Message as _;
@@ -21,8 +22,9 @@ use super::{command::Command, guest::Guest, starting::reading_pipe};
 use crate::{
     proto::link::{HostControl, Start, host_control::Message},
     sys::{
-        monitor::{self, SPARE_BYTES, SPARE_POINTERS},
+        monitor,
         plan::Plan,
+        plan_room::{ROOM_BYTES, ROOM_POINTERS},
     },
     wall,
 };
@@ -35,6 +37,8 @@ const BATCH: usize = 4;
 
 pub struct Spare {
     pub pid: i32,
+    /// Where its command's pid is noted.
+    pub slot: u32,
     /// On which it tells about its command.
     pub socket: OwnedFd,
     /// Standard output and standard error of its command.
@@ -44,7 +48,7 @@ pub struct Spare {
 impl Guest {
     /// A spare monitor that has started the plan, with these descriptors or its own.
     pub fn employ_spare(&mut self, plan: &Plan, stdio: Option<[BorrowedFd<'_>; 3]>) -> Option<Spare> {
-        let fits = plan.bytes().len() <= SPARE_BYTES && plan.pointers() <= SPARE_POINTERS;
+        let fits = plan.bytes().len() <= ROOM_BYTES && plan.pointers() <= ROOM_POINTERS;
         while let Some(spare) = self.spares.pop().filter(|_| fits) {
             if spare.is_told(plan, stdio) {
                 return Some(spare);
@@ -53,12 +57,25 @@ impl Guest {
         None
     }
 
-    /// A new monitor that starts the plan, and the socket on which it tells about it.
-    pub fn employ_new(&self, plan: &Plan, stdio: [BorrowedFd<'_>; 3]) -> Result<(i32, OwnedFd), Errno> {
+    /// A new monitor that starts the plan: its pid, its slot and the socket on which it tells about it.
+    pub fn employ_new(&mut self, plan: &Plan, stdio: [BorrowedFd<'_>; 3]) -> Result<(i32, u32, OwnedFd), Errno> {
         let (ours, theirs) = sockets()?;
-        let fork = || monitor::start(plan, stdio, theirs.as_fd(), &self.board, wall::confine_command);
+        let slot = self.next_slot();
+        let noted = self.board.slot(slot);
+        let fork = || monitor::start(plan, stdio, theirs.as_fd(), noted, wall::confine_command);
         let pid = wall::expendable(fork).map_err(errno)?;
-        Ok((pid, ours))
+        Ok((pid, slot, ours))
+    }
+
+    /// Processes that are not yet commands.
+    pub fn waiting(&self) -> impl Iterator<Item = i32> {
+        self.spares.iter().map(|spare| self.board.slot(spare.slot).load(Ordering::Relaxed)).filter(|pid| *pid > 0)
+    }
+
+    fn next_slot(&mut self) -> u32 {
+        self.last_slot = self.last_slot.wrapping_add(1);
+        self.board.slot(self.last_slot).store(0, Ordering::Relaxed);
+        self.last_slot
     }
 
     /// Makes spare monitors if there is none. A sandbox that has been closed without a command waits for its first one;
@@ -93,19 +110,21 @@ impl Guest {
         };
         let decoded = HostControl::decode(control.encode_to_vec().as_slice());
         if let Ok(HostControl { message: Some(Message::Start(start)), .. }) = decoded {
-            std::hint::black_box(Command::new(world, &start, 0).is_ok());
+            std::hint::black_box(Command::new(world, &start).is_ok());
         }
     }
 
-    fn make_spare(&self) -> Result<Spare, Errno> {
+    fn make_spare(&mut self) -> Result<Spare, Errno> {
+        let slot = self.next_slot();
         let world = self.wall.world().ok_or(Errno::INVAL)?;
         let (socket, theirs) = sockets()?;
         let (stdout, of_stdout) = reading_pipe()?;
         let (stderr, of_stderr) = reading_pipe()?;
         let stdio = [world.null.as_fd(), of_stdout.as_fd(), of_stderr.as_fd()];
-        let fork = || monitor::start_spare(stdio, theirs.as_fd(), &self.board, wall::confine_command);
+        let noted = self.board.slot(slot);
+        let fork = || monitor::start_spare(stdio, theirs.as_fd(), noted, wall::confine_command);
         let pid = wall::expendable(fork).map_err(errno)?;
-        Ok(Spare { pid, socket, output: [stdout, stderr] })
+        Ok(Spare { pid, slot, socket, output: [stdout, stderr] })
     }
 }
 

@@ -42,6 +42,7 @@ const MAX_PROCESSES: usize = 4096;
 /// A monitor at work, and the guest's ends of the command's standard descriptors.
 struct Begun {
     monitor: i32,
+    slot: u32,
     report: OwnedFd,
     input: Input,
     pipes: [Option<Pipe>; 2],
@@ -64,15 +65,13 @@ impl Guest {
         if start.root && !rustix::process::geteuid().is_root() {
             return Err(failure("NOT_ENFORCEABLE", "root: the sandbox has a single user, who is not root"));
         }
-        let slot = self.last_slot.wrapping_add(1);
-        let command = Command::new(world, start, slot)?;
+        let command = Command::new(world, start)?;
         let started = Instant::now();
         if let (Some(world), Some(name)) = (self.wall.world_mut(), start.argv.first()) {
             world.last_name.clone_from(name);
         }
-        (self.last_slot, self.starts) = (slot, self.starts.saturating_add(1));
-        self.board.slot(slot).store(0, Ordering::Relaxed);
-        let Begun { monitor, report, input, pipes } = self.begin(&command, start)?;
+        self.starts = self.starts.saturating_add(1);
+        let Begun { monitor, slot, report, input, pipes } = self.begin(&command, start)?;
         self.monitors.insert(monitor, start.stream);
         if let Err(errno) = self.poller.add(&report, Token::Report(start.stream), EventFlags::IN) {
             // Nobody would hear of it. The noted pid says whether the command runs already.
@@ -108,22 +107,22 @@ impl Guest {
     fn begin(&mut self, command: &Command, start: &Start) -> Result<Begun, Failure> {
         let plan = &command.plan;
         if !start.stdin && start.terminal.is_none() {
-            if let Some(Spare { pid, socket, output: [stdout, stderr] }) = self.employ_spare(plan, None) {
+            if let Some(Spare { pid, slot, socket, output: [stdout, stderr] }) = self.employ_spare(plan, None) {
                 let pipes = [Some(pipe(stdout, Tag::Stdout)), Some(pipe(stderr, Tag::Stderr))];
-                return Ok(Begun { monitor: pid, report: socket, input: Input::default(), pipes });
+                return Ok(Begun { monitor: pid, slot, report: socket, input: Input::default(), pipes });
             }
         }
         let world = self.wall.world().ok_or_else(|| failure("INVALID_INPUT", "not sealed"))?;
         let Ends { input, pipes, command: ends } = open_ends(world, start).map_err(no_room)?;
         let stdio = [ends[0].as_fd(), ends[1].as_fd(), ends[2].as_fd()];
-        let (monitor, report) = match self.employ_spare(plan, Some(stdio)) {
-            Some(spare) => (spare.pid, spare.socket),
+        let (monitor, slot, report) = match self.employ_spare(plan, Some(stdio)) {
+            Some(spare) => (spare.pid, spare.slot, spare.socket),
             None => {
                 let employed = self.employ_new(plan, stdio);
                 employed.map_err(|errno| command.explain(Step::Monitor, errno.raw_os_error()))?
             }
         };
-        Ok(Begun { monitor, report, input, pipes })
+        Ok(Begun { monitor, slot, report, input, pipes })
     }
 
     /// A monitor has something to say, or is gone.

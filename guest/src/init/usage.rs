@@ -11,7 +11,8 @@ use crate::proto::link::UsageReport;
 pub fn report(guest: &Guest) -> UsageReport {
     let snapshot = Snapshot::take();
     let me = rustix::process::getpid().as_raw_nonzero().get();
-    let of_guest = |pid: i32| pid == me || guest.monitors.contains_key(&pid);
+    let waiting: Vec<i32> = guest.waiting().collect();
+    let of_guest = |pid: i32| pid == me || guest.monitors.contains_key(&pid) || waiting.contains(&pid);
     let commands = snapshot.entries.iter().filter(|entry| !of_guest(entry.pid) && !entry.zombie);
     // Everybody's waited-for children are in their parents' numbers, PID 1's included: all of it adds up.
     let ticks: u64 = snapshot.entries.iter().map(|entry| entry.ticks).sum();

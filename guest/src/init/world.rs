@@ -15,7 +15,7 @@ use rustix::{
 use super::search::{PassedOver, never_there};
 use crate::{proto::link, rules::NETWORK_PROXY_PORT};
 
-const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+pub const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// What programs inside reach by themselves.
 const NO_PROXY: &str = "localhost,127.0.0.1,::1,198.18.0.1";

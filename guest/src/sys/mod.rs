@@ -15,6 +15,7 @@ pub mod mount_attr;
 pub mod namespace_holder;
 pub mod own_user_namespace;
 pub mod plan;
+pub mod plan_room;
 pub mod reap;
 pub mod report;
 pub mod seccomp;

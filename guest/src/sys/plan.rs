@@ -5,8 +5,8 @@ use std::ffi::{CStr, CString, c_char};
 
 use rustix::process::Rlimit;
 
-/// Length of all, programs, arguments, variables, terminal, slot; then the two limits.
-const HEADER_BYTES: usize = 6 * 4 + 2 * 8;
+/// Length of all, programs, arguments, variables, terminal; then the two limits.
+const HEADER_BYTES: usize = 5 * 4 + 2 * 8;
 
 /// A command and what it is started with.
 pub struct Plan {
@@ -24,8 +24,6 @@ pub struct Parts {
     pub open_files: Rlimit,
     /// Standard input is the terminal that the command gets as its controlling one.
     pub terminal: bool,
-    /// Where the command's pid is to be noted.
-    pub slot: u32,
 }
 
 impl Plan {
@@ -35,7 +33,7 @@ impl Plan {
         let length = HEADER_BYTES + text.sum::<usize>();
         let mut bytes = Vec::with_capacity(length);
         let counts = lists.map(|list| list.len() as u32);
-        for number in [length as u32, counts[0], counts[1], counts[2], parts.terminal.into(), parts.slot] {
+        for number in [length as u32, counts[0], counts[1], counts[2], parts.terminal.into()] {
             bytes.extend_from_slice(&number.to_le_bytes());
         }
         for limit in [parts.open_files.current, parts.open_files.maximum] {
@@ -67,7 +65,6 @@ pub struct Job<'a> {
     pub environment: &'a [*const c_char],
     pub open_files: Rlimit,
     pub terminal: bool,
-    pub slot: u32,
 }
 
 impl<'a> Job<'a> {
@@ -108,9 +105,8 @@ impl<'a> Job<'a> {
             programs,
             arguments,
             environment,
-            open_files: Rlimit { current: number(limit(24)?), maximum: number(limit(32)?) },
+            open_files: Rlimit { current: number(limit(20)?), maximum: number(limit(28)?) },
             terminal: int(4)? != 0,
-            slot: int(5)? as u32,
         })
     }
 }

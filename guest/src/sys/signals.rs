@@ -17,6 +17,23 @@ pub fn reset_dispositions() {
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
 }
 
+/// Takes every signal that somebody may send, and does nothing about it; exec puts the default actions back. Async-signal-safe.
+pub fn swallow() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // What the processor raises would be raised again and again.
+    let own = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP];
+    for signal in (1..=64).filter(|signal| !own.contains(signal)) {
+        // SAFETY: the action is plain numbers, for which zero is valid, and a function that touches nothing. Signals that cannot
+        // be taken are refused.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = nothing as *const () as usize;
+            action.sa_flags = libc::SA_RESTART;
+            libc::sigaction(signal, &action, std::ptr::null_mut());
+        }
+    }
+}
+
 /// Sends a signal to one process. Never to PID 1, to everybody or to the caller's own group.
 pub fn send(pid: i32, signal: i32) -> io::Result<()> {
     if pid <= 1 {

@@ -69,7 +69,7 @@ pub fn serve(guest: Pid) -> io::Result<i32> {
     let waiting = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&waiting, &control, epoll::EventData::new_u64(0), epoll::EventFlags::IN | epoll::EventFlags::ET)?;
     epoll::add(&waiting, &ended, epoll::EventData::new_u64(1), epoll::EventFlags::IN)?;
-    let mut machine = Machine { guest, control, data, parked: None };
+    let mut machine = Machine { guest, control, data, random: open_random()?, parked: None };
     let mut line = Vec::new();
     let mut buffer = [0; 512];
     loop {
@@ -102,7 +102,7 @@ pub fn serve(guest: Pid) -> io::Result<i32> {
 
 /// The same where the host connects: each connection is one conversation, and they are had one after another.
 pub fn serve_socket(guest: Pid, listening: &OwnedFd) -> io::Result<i32> {
-    let ended = pidfd_open(guest, PidfdFlags::empty())?;
+    let (ended, random) = (pidfd_open(guest, PidfdFlags::empty())?, open_random()?);
     loop {
         let mut waiting = [PollFd::new(listening, PollFlags::IN), PollFd::new(&ended, PollFlags::IN)];
         match poll(&mut waiting, None) {
@@ -115,13 +115,13 @@ pub fn serve_socket(guest: Pid, listening: &OwnedFd) -> io::Result<i32> {
         if !waiting[0].revents().is_empty()
             && let Ok(connection) = accept_with(listening, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
         {
-            converse(&connection);
+            converse(&connection, &random);
         }
     }
 }
 
 /// Until the host says no more, or nothing for a while.
-fn converse(connection: &OwnedFd) {
+fn converse(connection: &OwnedFd, random: &OwnedFd) {
     let (mut line, mut buffer) = (Vec::new(), [0; 512]);
     let until = Instant::now() + TOKEN_WITHIN;
     while Instant::now() < until {
@@ -130,7 +130,7 @@ fn converse(connection: &OwnedFd) {
                 for byte in &buffer[..count] {
                     match byte {
                         b'\n' => {
-                            if let Some(answer) = answer(&String::from_utf8_lossy(&line)) {
+                            if let Some(answer) = answer(&String::from_utf8_lossy(&line), random) {
                                 let _ = write_all(connection, answer.as_bytes(), Instant::now() + ANSWER_WITHIN);
                             }
                             line.clear();
@@ -147,7 +147,7 @@ fn converse(connection: &OwnedFd) {
 }
 
 /// To a word that needs no port; none to what is no word.
-fn answer(line: &str) -> Option<String> {
+fn answer(line: &str, random: &OwnedFd) -> Option<String> {
     let (word, words) = line.split_once(' ')?;
     let (token, done) = match word {
         "ping" => (words, Ok(())),
@@ -157,7 +157,7 @@ fn answer(line: &str) -> Option<String> {
             let (token, bytes) = words.split_once(' ')?;
             (token, bytes.parse().map_err(io::Error::other).and_then(bound_memory))
         }
-        "open" => (words.split(' ').next()?, refresh(&parse(words)?)),
+        "open" => (words.split(' ').next()?, refresh(random, &parse(words)?)),
         _ => return None,
     };
     Some(match done {
@@ -171,6 +171,7 @@ struct Machine {
     guest: Pid,
     control: OwnedFd,
     data: PathBuf,
+    random: OwnedFd,
     parked: Option<Parked>,
 }
 
@@ -181,7 +182,7 @@ impl Machine {
             Some(("ping", token)) => (token, hand_over(None)),
             Some(("park", token)) => (token, self.park()),
             Some(("limit" | "rehearse" | "panic", _)) => {
-                let Some(answer) = answer(line) else { return };
+                let Some(answer) = answer(line, &self.random) else { return };
                 return self.say(&answer);
             }
             Some(("open", words)) => {
@@ -210,7 +211,7 @@ impl Machine {
     fn open(&mut self, open: &Open) {
         // A port has one user at a time.
         self.parked = None;
-        let prepared = refresh(open).and_then(|()| take_back()).and_then(|()| open_port(&self.data));
+        let prepared = refresh(&self.random, open).and_then(|()| take_back()).and_then(|()| open_port(&self.data));
         match prepared {
             Ok(port) => {
                 let until = Instant::now() + ANSWER_WITHIN;
@@ -235,7 +236,7 @@ impl Machine {
         let Some(parked) = self.parked.take() else {
             return self.say(&format!("error {} the machine is not parked\n", open.token));
         };
-        if let Err(error) = refresh(open).and_then(|()| parked.rename(name)) {
+        if let Err(error) = refresh(&self.random, open).and_then(|()| parked.rename(name)) {
             return self.say(&format!("error {} {error}\n", open.token));
         }
         self.say(&format!("ok {}\n", open.token));
@@ -258,10 +259,14 @@ fn parse(words: &str) -> Option<Open> {
     words.next().is_none().then(|| Open { token: token.into(), seed, time })
 }
 
+/// Held open: a copy has somebody waiting for it.
+fn open_random() -> io::Result<OwnedFd> {
+    Ok(rustix::fs::open("/dev/urandom", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)
+}
+
 /// What a copy of a machine must not share with its original.
-fn refresh(open: &Open) -> io::Result<()> {
-    let random = rustix::fs::open("/dev/urandom", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
-    entropy::reseed(&random, &open.seed)?;
+fn refresh(random: &OwnedFd, open: &Open) -> io::Result<()> {
+    entropy::reseed(random, &open.seed)?;
     clock_settime(ClockId::Realtime, open.time)?;
     Ok(())
 }

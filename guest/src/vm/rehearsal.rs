@@ -15,9 +15,10 @@ use std::{
 use prost::Message as _;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
-use super::chamber;
+use super::{chamber, machine::IMAGE};
 use crate::{
     frame::{HEADER_BYTES, Header, Kind, push_control},
+    init::DEFAULT_PATH,
     keeper::socket,
     proto::link::{
         GuestControl, HostControl, HostHello, Rlimits, Seal, Shutdown, Start, guest_control, host_control::Message,
@@ -31,11 +32,19 @@ const WITHIN: Duration = Duration::from_secs(60);
 const TMPFS_BYTES: u64 = 64 << 20;
 
 pub fn rehearse() -> io::Result<()> {
+    read_directories();
     let guest = chamber::start(socket::listening(Path::new(PLACE))?)?;
     let played = play();
     end(guest)?;
     fs::remove_file(PLACE)?;
     played
+}
+
+/// A program is looked for in each directory of the PATH: none of them is to be read from the disk then.
+fn read_directories() {
+    for directory in DEFAULT_PATH.split(':') {
+        for _ in fs::read_dir(format!("{IMAGE}{directory}")).into_iter().flatten() {}
+    }
 }
 
 fn play() -> io::Result<()> {

@@ -8,6 +8,7 @@ mod resuming;
 mod sealing;
 mod starting;
 mod timing;
+mod waiting;
 
 use std::{
     os::{fd::AsFd, unix::net::UnixListener},
