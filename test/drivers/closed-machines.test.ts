@@ -38,6 +38,14 @@ async function seen(box: Box): Promise<string[]> {
   return lines;
 }
 
+/** After it has lived for a while, however busy the host was meanwhile. */
+async function hasTheTime(box: Box): Promise<void> {
+  const before = Date.now();
+  const { stdout } = await box.run(["date", "+%s%3N"]);
+  const told = Number(stdout.text);
+  assert.ok(before - 2000 <= told && told <= Date.now() + 2000, `it is ${told}, and was ${before} outside`);
+}
+
 /** Once somebody had to wait twice, the next are copies: their files are as old as each other's. */
 async function twins(client: Client): Promise<[Seen, Seen]> {
   let before: Seen | undefined;
@@ -77,6 +85,7 @@ describe("machines that were closed ahead", { concurrency: 2, timeout: 240_000 }
         assert.equal(new Set([usual, ...views].map((view) => view[line])).size, 3, `line ${line}`);
       const [usualReport, ...reports] = [cold, one.box, other.box].map(({ info }) => info.enforced);
       for (const report of reports) assert.deepEqual(report, usualReport);
+      await hasTheTime(cold);
       const saved = join(daemon.home, "closed-machines");
       assert.ok(existsSync(saved));
       await daemon.crash();
