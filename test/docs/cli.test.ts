@@ -3,8 +3,10 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import type { Engine } from "../support/engine.ts";
 import { busyboxLayer, writeLayout } from "../support/oci-image.ts";
 import { documents } from "./support/documents.ts";
+import { engineWithImage } from "./support/engine-with-image.ts";
 import { Newcomer } from "./support/newcomer.ts";
 
 const [reference] = documents(["docs/cli.md"]);
@@ -17,14 +19,16 @@ const lines = reference!.fences
 const endless = /(logs -f|attach work|port forward|events -f|files watch|daemon logs -f)/;
 const interactive = /(run|exec) -it /;
 
+let engine: Engine;
 let newcomer: Newcomer;
 before(async () => {
-  newcomer = await Newcomer.arrive();
+  engine = await engineWithImage();
+  newcomer = await Newcomer.arrive(engine.env);
 });
-after(() => newcomer[Symbol.asyncDispose]());
-
-/** Needs a Docker engine; test/e2e/images.test.ts has one. */
-const needsEngine = /image import --docker/;
+after(async () => {
+  await newcomer?.[Symbol.asyncDispose]();
+  await engine?.[Symbol.asyncDispose]();
+});
 
 /** `tools.tar`, and the image that comes of it. */
 function prepareImage(): void {
@@ -45,8 +49,7 @@ function latest(...options: string[]): string {
 }
 
 for (const line of lines) {
-  const skip = needsEngine.test(line) && "it needs a Docker engine";
-  test(`\`${line}\` works`, { skip }, () => {
+  test(`\`${line}\` works`, () => {
     if (line.includes("image")) prepareImage();
     const box = prepare();
     if (line.includes("undo ")) newcomer.run(`caisson apply ${box}`);

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { documents, whyNotRun } from "./support/documents.ts";
+import { engineWithImage, takesFromEngine } from "./support/engine-with-image.ts";
 import { Newcomer } from "./support/newcomer.ts";
 
 /** Written from the command table, each example by itself: cli.test.ts runs those. */
@@ -20,7 +21,9 @@ for (const document of found) {
   const run = examples.filter((fence) => fence.note === "");
   if (run.length === 0) continue;
   test(`the examples of ${document.path} run`, async () => {
-    await using newcomer = await Newcomer.arrive();
+    const takes = run.some(({ text }) => takesFromEngine.test(text));
+    await using engine = takes ? await engineWithImage() : undefined;
+    await using newcomer = await Newcomer.arrive(engine?.env);
     for (const fence of run) newcomer.run(fence.text);
   });
 }

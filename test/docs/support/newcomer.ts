@@ -33,8 +33,9 @@ export class Newcomer implements AsyncDisposable {
     this.#makeProject();
   }
 
-  static async arrive(): Promise<Newcomer> {
-    return new Newcomer(await startDaemon());
+  /** `env`: further variables of the daemon and the shell. */
+  static async arrive(env: Record<string, string> = {}): Promise<Newcomer> {
+    return new Newcomer(await startDaemon({ env }));
   }
 
   #makeProject(): void {
