@@ -6,6 +6,8 @@ import { checkIntegrity } from "./integrity.ts";
 import { migrate } from "./migrations.ts";
 import { checkWal } from "./wal.ts";
 
+/** A write-ahead log that was folded keeps no more of its file than this. */
+const keptLogBytes = 16 * 1024 * 1024;
 /** How long opening waits for another process that has locked the log. */
 const openTimeoutMs = 3000;
 
@@ -28,6 +30,7 @@ export function openConnection(file: string): Connection {
     chmodSync(file, 0o600);
     db.exec("PRAGMA journal_mode = WAL");
     db.exec("PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0; PRAGMA temp_store = MEMORY");
+    db.exec(`PRAGMA journal_size_limit = ${keptLogBytes}`);
     checkIntegrity(db, file);
     migrate(db);
     // From here on waiting happens in the writer, with timers, not inside SQLite.

@@ -1,4 +1,4 @@
-import { closeSync, fdatasyncSync, statSync } from "node:fs";
+import { closeSync, fdatasyncSync, fstatSync, statSync } from "node:fs";
 import type { EventQuery, NewEvent, StateChange, Store, StoredEvent, Verification } from "../store.ts";
 import { AheadFile, appliedKey } from "./ahead.ts";
 import { type Connection, openConnection } from "./connection.ts";
@@ -52,6 +52,7 @@ class SqliteStore implements Store {
     this.#feed = new Feed(this.#log.tail.seq, (query) => this.read(query));
     this.#upkeep = new Upkeep({
       db,
+      leftBytes: fstatSync(walFd).size,
       retention: { ...defaultRetention, ...options.retention },
       head: () => this.head,
     });

@@ -1,10 +1,11 @@
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { openSqliteStore } from "./index.ts";
+import { scratch } from "./testing/scratch.ts";
 
 /** Commits in a process of its own and kills it after a random while; resolves with what was acknowledged. */
 async function commitAndKill(file: string, ms: number): Promise<Map<number, number>> {
@@ -53,4 +54,18 @@ test("what was acknowledged before a SIGKILL is there afterwards, in order, and 
   } finally {
     rmSync(dir, { recursive: true });
   }
+});
+
+test("the write-ahead log stays bounded, also where every daemon is killed before it could fold it", () => {
+  using place = scratch();
+  const script = `import { openSqliteStore } from ${JSON.stringify(join(import.meta.dirname, "index.ts"))};
+    const store = await openSqliteStore({ file: ${JSON.stringify(place.file)} });
+    for (let n = 0; n < 12; n++)
+      await store.commit([], [{ put: "value", key: "large", value: String(n).repeat(1 << 20) }]);
+    process.kill(process.pid, "SIGKILL");`;
+  for (let round = 0; round < 3; round++)
+    spawnSync(process.execPath, ["--no-warnings", "--input-type=module-typescript", "-e", script]);
+  const { size } = statSync(`${place.file}-wal`);
+  // Each round adds some 15 MB.
+  assert.ok(size > 10 << 20 && size < 25 << 20, `${size} bytes`);
 });

@@ -7,11 +7,14 @@ import { dropOldest, type Retention } from "./retention.ts";
  */
 const foldAfter = 50;
 const foldAtLatest = 400;
+const transactionBytes = 20_000;
 const quietMs = 200;
 const retentionEveryMs = 60_000;
 
 export interface UpkeepOptions {
   db: DatabaseSync;
+  /** The size of the write-ahead log that an earlier daemon has left: one that is killed again and again has no time to fold it. */
+  leftBytes: number;
   retention: Retention;
   head(): number;
 }
@@ -19,13 +22,15 @@ export interface UpkeepOptions {
 /** What the database needs now and then, done when nobody commits. */
 export class Upkeep {
   readonly #options: UpkeepOptions;
-  #folded = 0;
+  /** The count of transactions when it was folded last; below zero, what others have left. */
+  #folded: number;
   #transactions = 0;
   #quiet: NodeJS.Timeout | undefined;
   #retention: NodeJS.Timeout | undefined;
 
   constructor(options: UpkeepOptions) {
     this.#options = options;
+    this.#folded = -Math.floor(options.leftBytes / transactionBytes);
     this.#retainLater(1000);
   }
 

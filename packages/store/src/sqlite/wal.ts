@@ -1,9 +1,11 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, openSync, readFileSync, readSync, writeFileSync } from "node:fs";
 import { corruptLog } from "./errors.ts";
 
 const headerBytes = 32;
 const frameHeaderBytes = 24;
 const bootFileSuffix = "-boot";
+/** Read at once: a log that many killed daemons have left may be large. */
+const framesAtOnce = 256;
 
 /**
  * Looks for damage in the write-ahead log that a killed daemon left. SQLite stops reading at the first
@@ -14,8 +16,8 @@ const bootFileSuffix = "-boot";
 export function checkWal(file: string): void {
   const bootId = readBootId();
   const sameBoot = bootId !== "" && readIfThere(`${file}${bootFileSuffix}`)?.toString() === bootId;
-  const wal = sameBoot ? readIfThere(`${file}-wal`) : undefined;
-  if (wal && !isWhole(wal))
+  const wal = `${file}-wal`;
+  if (sameBoot && existsSync(wal) && !isWholeFile(wal))
     throw corruptLog("the log's newest part is damaged; stop and follow docs/recovery.md");
   if (!sameBoot) writeFileSync(`${file}${bootFileSuffix}`, bootId, { mode: 0o600 });
 }
@@ -28,29 +30,45 @@ function readIfThere(path: string): Buffer | undefined {
   return existsSync(path) ? readFileSync(path) : undefined;
 }
 
+function isWholeFile(path: string): boolean {
+  const fd = openSync(path, "r");
+  try {
+    return isWhole((at, bytes) => {
+      const buffer = Buffer.allocUnsafe(bytes);
+      return buffer.subarray(0, readSync(fd, buffer, 0, bytes, at));
+    });
+  } finally {
+    closeSync(fd);
+  }
+}
+
 /** Does every transaction of the current log, up to the last complete one, have the right checksums? */
-function isWhole(wal: Buffer): boolean {
-  if (wal.length < headerBytes) return true;
-  const magic = wal.readUInt32BE(0);
+function isWhole(read: (at: number, bytes: number) => Buffer): boolean {
+  const header = read(0, headerBytes);
+  if (header.length < headerBytes) return true;
+  const magic = header.readUInt32BE(0);
   if ((magic & 0xfffffffe) >>> 0 !== 0x377f0682) return false;
   const bigEndian = (magic & 1) === 1;
-  const frameBytes = frameHeaderBytes + wal.readUInt32BE(8);
-  const salt = wal.subarray(16, 24);
-  let sums = checksum([0, 0], wal.subarray(0, 24), bigEndian);
-  if (!matches(sums, wal, 24)) return false;
+  const frameBytes = frameHeaderBytes + header.readUInt32BE(8);
+  const salt = header.subarray(16, 24);
+  let sums = checksum([0, 0], header.subarray(0, 24), bigEndian);
+  if (!matches(sums, header, 24)) return false;
   let broken = false;
-  for (let at = headerBytes; at + frameBytes <= wal.length; at += frameBytes) {
-    // Frames of an older log, which this one has not written over yet, carry another salt.
-    if (!wal.subarray(at + 8, at + 16).equals(salt)) break;
-    const endsTransaction = wal.readUInt32BE(at + 4) !== 0;
-    // Without one, these are the remains of a transaction that was given up: the disk was full, or a kill.
-    if (broken && endsTransaction) return false;
-    if (broken) continue;
-    sums = checksum(sums, wal.subarray(at, at + 8), bigEndian);
-    sums = checksum(sums, wal.subarray(at + frameHeaderBytes, at + frameBytes), bigEndian);
-    broken = !matches(sums, wal, at + 16);
+  for (let begin = headerBytes; ; begin += framesAtOnce * frameBytes) {
+    const frames = read(begin, framesAtOnce * frameBytes);
+    for (let at = 0; at + frameBytes <= frames.length; at += frameBytes) {
+      // Frames of an older log, which this one has not written over yet, carry another salt.
+      if (!frames.subarray(at + 8, at + 16).equals(salt)) return true;
+      const endsTransaction = frames.readUInt32BE(at + 4) !== 0;
+      // Without one, these are the remains of a transaction that was given up: the disk was full, or a kill.
+      if (broken && endsTransaction) return false;
+      if (broken) continue;
+      sums = checksum(sums, frames.subarray(at, at + 8), bigEndian);
+      sums = checksum(sums, frames.subarray(at + frameHeaderBytes, at + frameBytes), bigEndian);
+      broken = !matches(sums, frames, at + 16);
+    }
+    if (frames.length < framesAtOnce * frameBytes) return true;
   }
-  return true;
 }
 
 type Sums = [number, number];
