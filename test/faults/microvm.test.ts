@@ -6,6 +6,7 @@ import { after, before, describe, it } from "node:test";
 import { type Client, connect } from "@caisson/client";
 import { startDaemon, type TestDaemon } from "../support/daemon.ts";
 import { isFull, within } from "../support/dose.ts";
+import { refused } from "../support/errors.ts";
 import { eventually } from "../support/eventually.ts";
 
 describe("microVMs", { timeout: within(200_000) }, () => {
@@ -45,6 +46,40 @@ describe("microVMs", { timeout: within(200_000) }, () => {
     assert.equal(code, 0);
     assert.equal(stdout.text, Array.from({ length: 40 }, (_, index) => `${index + 1}\n`).join(""));
     await again.delete();
+  });
+
+  it("have the memory that was asked for, also under the next daemon and when they are forked", async () => {
+    const memory = 2 * 1024 ** 3;
+    const box = await client.create({ driver: "qemu", limits: { memory } });
+    const { limits, mechanisms } = box.info.enforced!;
+    assert.equal(limits.memory, memory);
+    const detail = (name: string) => mechanisms.find((mechanism) => mechanism.name === name)?.detail;
+    const machine = Number(/^(\d+) bytes/.exec(detail("memory.machine") ?? "")?.[1]);
+    assert.ok(machine > memory, "what its kernel needs is on top");
+    // More than the usual machine has, and all that is left of this one but for what the commands themselves need.
+    const fill = await box.run([
+      "sh",
+      "-c",
+      "head -c 1900M /dev/zero > /dev/shm/large && wc -c < /dev/shm/large",
+    ]);
+    assert.deepEqual([fill.code, fill.stdout.text], [0, `${1900 * 1024 ** 2}\n`], fill.stderr.text);
+    await daemon.crash();
+    await daemon.restart();
+    await client.close();
+    client = await connect({ socket: daemon.socket });
+    const [copy] = await client.snapshots.fork(box.id);
+    for (const id of [box.id, copy!.id]) {
+      const again = client.sandboxes.at(id);
+      assert.equal((await again.run(["wc", "-c", "/dev/shm/large"])).code, 0);
+      const more = await again.run(["sh", "-c", "head -c 500M /dev/zero > /dev/shm/more"]);
+      assert.deepEqual([more.oomKilled, (await again.run(["echo", "on"])).stdout.text], [true, "on\n"]);
+      await again.delete();
+    }
+    const error = await refused(
+      "NOT_ENFORCEABLE",
+      client.create({ driver: "qemu", limits: { memory: 2 ** 44 } }),
+    );
+    assert.equal(error.metadata.mechanism, "limit.memory");
   });
 
   it("end with a reason when their process is killed, and the next one works", async () => {

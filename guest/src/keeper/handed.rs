@@ -10,7 +10,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{MemfdFlags, Mode, OFlags, SealFlags, fchown, fcntl_add_seals, ftruncate, memfd_create, open},
+    fs::{MemfdFlags, Mode, OFlags, SealFlags, fchown, fcntl_add_seals, fstat, ftruncate, memfd_create, open},
     io::{Errno, fcntl_dupfd_cloexec},
     process::{Gid, Uid},
 };
@@ -34,12 +34,25 @@ struct Copy {
     file: File,
     version: Version,
     memory: OwnedFd,
+    /// What it took when it was made; nothing of one that somebody else fills.
+    blocks: Option<u64>,
+}
+
+/// Reading or writing an empty page of what is mapped makes one of zeros for all who have it mapped, sealed or not, which nobody can
+/// take away again. A copy that has grown by so much, in the unit of `stat`, is made anew: those who use it keep it until they end.
+const GROWN_BLOCKS: u64 = 1536 * 1024 * 1024 / 512;
+
+impl Copy {
+    fn has_grown_by(&self, more: u64) -> bool {
+        let Some(before) = self.blocks else { return false };
+        blocks_of(&self.memory).is_ok_and(|now| now > before + more)
+    }
 }
 
 /// Copies of files in memory. Only the newest version of a file is kept, and only while the file has a name.
-#[derive(Default)]
 pub struct Memories {
     copies: Vec<Copy>,
+    may_grow_by: u64,
 }
 
 /// `owner`: who the program will run as, when that is not the keeper.
@@ -74,11 +87,19 @@ fn open_one(wanted: &Handed, memories: &mut Memories, owner: Option<(u32, u32)>)
     }
 }
 
+impl Default for Memories {
+    fn default() -> Self {
+        Self { copies: Vec::new(), may_grow_by: GROWN_BLOCKS }
+    }
+}
+
 impl Memories {
-    /// A file that is gone or has changed needs no memory any more.
+    /// A file that is gone or has changed needs no memory any more; memory that has grown is made anew.
     pub fn prune(&mut self) {
         let is_same = |copy: &Copy| version_of(&copy.file).is_ok_and(|now| now == copy.version);
-        self.copies.retain(|copy| copy.file.metadata().is_ok_and(|it| it.nlink() > 0) && is_same(copy));
+        let has_name = |copy: &Copy| copy.file.metadata().is_ok_and(|it| it.nlink() > 0);
+        let more = self.may_grow_by;
+        self.copies.retain(|copy| has_name(copy) && is_same(copy) && !copy.has_grown_by(more));
     }
 
     /// Empty memory that somebody fills and seals, held for as long as the file is there that is made at this path. Gives a
@@ -88,7 +109,7 @@ impl Memories {
         let file = File::from(open(path, flags, Mode::from_raw_mode(0o600))?);
         let memory = new_memory()?;
         let place = format!("/proc/{}/fd/{}", std::process::id(), memory.as_raw_fd());
-        self.copies.push(Copy { version: version_of(&file)?, file, memory });
+        self.copies.push(Copy { version: version_of(&file)?, file, memory, blocks: None });
         Ok(place)
     }
 
@@ -107,7 +128,7 @@ impl Memories {
         }
         let memory = sealed_copy(&file, length)?;
         let given = fcntl_dupfd_cloexec(&memory, 3)?;
-        self.copies.push(Copy { file, version, memory });
+        self.copies.push(Copy { file, version, blocks: Some(blocks_of(&memory)?), memory });
         Ok(given)
     }
 }
@@ -115,6 +136,10 @@ impl Memories {
 fn version_of(file: &File) -> Result<Version, Errno> {
     let found = file.metadata().map_err(|_| Errno::IO)?;
     Ok((found.dev(), found.ino(), found.mtime(), found.mtime_nsec(), found.len()))
+}
+
+fn blocks_of(memory: &OwnedFd) -> Result<u64, Errno> {
+    Ok(fstat(memory)?.st_blocks.try_into().unwrap_or(0))
 }
 
 fn new_memory() -> Result<OwnedFd, Errno> {
@@ -182,6 +207,23 @@ mod tests {
         std::fs::remove_file(&renamed).unwrap();
         assert!(memories.get(renamed.to_str().unwrap()).is_err());
         assert!(memories.copies.is_empty());
+    }
+
+    #[test]
+    fn memory_that_has_grown_is_made_anew() {
+        let path = std::env::temp_dir().join(format!("caisson-grown-{}", std::process::id()));
+        std::fs::write(&path, [7; PAGE]).unwrap();
+        let mut memories = Memories { may_grow_by: 0, ..Memories::default() };
+        let number = |memory: OwnedFd| File::from(memory).metadata().unwrap().ino();
+        let first = number(memories.get(path.to_str().unwrap()).unwrap());
+        assert_eq!(number(memories.get(path.to_str().unwrap()).unwrap()), first);
+        // As though its page had come later: really growing would need somebody who has it mapped.
+        memories.copies[0].blocks = Some(0);
+        assert_ne!(number(memories.get(path.to_str().unwrap()).unwrap()), first);
+        memories.copies[0].blocks = None;
+        memories.prune();
+        assert_eq!(memories.copies.len(), 1, "what is held cannot be made again");
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

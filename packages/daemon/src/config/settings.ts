@@ -85,7 +85,7 @@ export const settings = {
     kind: "number",
     default: 1024,
     range: [256, 65_536],
-    about: "Memory of each microVM, in MiB; a limit above it has no effect there.",
+    about: "Memory that a microVM leaves to its sandbox, in MiB; a limit above it is a larger machine.",
   },
   "microvm.store": {
     kind: "text",

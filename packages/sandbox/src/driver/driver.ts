@@ -2,6 +2,7 @@ import type { Duplex } from "node:stream";
 import type { Mechanism, Tier } from "@caisson/contract";
 import type { Surroundings } from "@caisson/contract/link";
 import type { Bounder, Cgroup, LimitValues } from "../limits/index.ts";
+import type { MachineSizes } from "./microvm/sizes.ts";
 
 /** Is a driver usable on this machine, and if not, why, and what would mend it? */
 export interface Probe {
@@ -28,6 +29,8 @@ export interface LaunchSpec {
   shown?: readonly string[];
   /** The root of an image of the store, with `bare`; only for drivers that have `roots` and not `mounts`. */
   root?: string;
+  /** How much memory its machine is to leave to it, for drivers that have `sizes`. Default: the usual. */
+  memoryBytes?: number;
   /** A saved machine to go on from, for drivers that have `memory`. It may be sealed already. */
   machine?: string;
   /** Of a machine that was parked before it was saved: the host name that it is to have of its own. */
@@ -95,6 +98,8 @@ export interface Launched {
   readonly cgroup?: Cgroup | undefined;
   /** Bounds the memory of everything inside, in bytes, where only the inside can: a kernel of its own. 0: no bound. */
   limitMemory?(bytes: number): Promise<void>;
+  /** What its process on the host may take, where the inside is bounded by `limitMemory`. */
+  readonly outerMemoryBytes?: number;
   /** Does once, beside the sandbox, what it will do first, so that it is quicker then. For one that waits, unsealed. */
   rehearse?(): Promise<void>;
   /** Makes a sandbox whose wall is closed ready to be saved, so that copies of it become sandboxes of their own; its link is
@@ -132,6 +137,8 @@ export interface Driver {
   readonly cannotCountProcesses?: boolean;
   /** What bounds its sandboxes from outside, where that is not the daemon; known once it was tried. */
   readonly bounder?: Bounder | undefined;
+  /** How much memory its sandboxes can have, where each is a machine whose size is decided before. */
+  readonly sizes?: Pick<MachineSizes, "usual" | "most" | "sizeFor">;
   /** What the guest stands in, where that is not a Linux kernel with namespaces of the sandbox's own. */
   readonly surroundings?: Surroundings;
   probe(): Promise<Probe>;

@@ -17,12 +17,14 @@ export async function bound(
   { driver, limits }: { driver: Driver; limits: LimitValues },
   launched: Launched,
 ): Promise<void> {
-  if (sameBounds(limits, preparedLimits)) return;
-  await group?.configure(outerLimits(driver, outsideLimits(limits, launched)));
+  const outside = outsideLimits(limits, launched);
+  if (sameBounds(outside, preparedLimits)) return;
+  await group?.configure(outerLimits(driver, outside));
 }
 
 /** What a kernel of its own bounds inside, its process outside must not be killed for. */
-function outsideLimits(limits: LimitValues, launched: Launched): LimitValues {
-  if (!launched.limitMemory) return limits;
-  return { ...limits, memoryBytes: preparedLimits.memoryBytes, pids: preparedLimits.pids };
+function outsideLimits(limits: LimitValues, { outerMemoryBytes }: Launched): LimitValues {
+  if (outerMemoryBytes === undefined) return limits;
+  const { memoryBytes, pids } = preparedLimits;
+  return { ...limits, memoryBytes: Math.max(memoryBytes, outerMemoryBytes), pids };
 }

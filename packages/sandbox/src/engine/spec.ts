@@ -31,6 +31,7 @@ import type { SpecInit } from "./engine.ts";
 import { checkIdentity } from "./git.ts";
 import type { ResolvedImage } from "./image.ts";
 import { insidePath } from "./inside.ts";
+import { fitMachine, insideMachine } from "./machine-memory.ts";
 import { type NetworkPlanning, type NetworkRecord, planNetwork } from "./network/index.ts";
 import type { SnapshotRecord } from "./snapshots/record.ts";
 import { fitWorkspace, type ResolvedWorkspace, resolveWorkspace } from "./workspace.ts";
@@ -44,6 +45,8 @@ export interface SandboxPlan {
   profile: SandboxProfile;
   limits: LimitValues;
   limitMechanisms: Mechanism[];
+  /** How much memory its machine is to leave to it, where the driver's usual one is too small. */
+  machineMemory: number | undefined;
   /** Whose files it begins with. */
   snapshot?: SnapshotRecord;
   workspace: ResolvedWorkspace;
@@ -88,7 +91,7 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
   const rule = parts.profiles.ruleFor(spec.agent);
   const profile = parts.profiles.get(await ruledProfile(spec, rule?.profile ?? "", parts));
   const requested = requestedLimits(spec.limits);
-  const limits = mergeLimits(requested, profile.limits);
+  const wanted = mergeLimits(requested, profile.limits);
   const minimum = Math.max(spec.minimumTier, rule?.minimumTier ?? 0, Tier.CONTAINER) as Tier;
   const hasImage = spec.image !== "" && spec.image !== "host";
   // Programs of the host need not run on an image's libraries: they come in only when they are asked for.
@@ -102,7 +105,9 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
     parts.grantSecrets(spec.secrets, profile.allowWrite.map(insidePath)),
   ]);
   checkImage(image, driver);
-  const limitMechanisms = planLimits(limits, requested, parts.cgroups, driver.bounder);
+  const { limits, machineMemory } = fitMachine(driver, wanted, requested);
+  const planned = planLimits(limits, requested, parts.cgroups, driver.bounder);
+  const limitMechanisms = insideMachine(driver, planned);
   return {
     spec,
     asked: toJson(SandboxSpecSchema, spec),
@@ -112,6 +117,7 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
     limitMechanisms: driver.cannotCountProcesses
       ? withoutCounting(limitMechanisms, requested)
       : limitMechanisms,
+    machineMemory,
     workspace: fitWorkspace(workspace, driver),
     image,
     toolchains: canShow(driver) ? toolchains : undefined,

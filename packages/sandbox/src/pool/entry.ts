@@ -14,6 +14,8 @@ export interface Kind {
   readonly shown?: readonly string[];
   /** The root of an image that shows from the launch on. */
   readonly root?: string;
+  /** How much memory a machine leaves to it, where that is not the driver's usual. */
+  readonly memoryBytes?: number;
   /** A saved machine to go on from. Never kept warm. */
   readonly machine?: string;
 }
@@ -23,8 +25,8 @@ export function sameKind(one: Kind, other: Kind): boolean {
   return keyOf(one) === keyOf(other);
 }
 
-function keyOf({ driver, image, root = "", shown = [] }: Kind): string {
-  return JSON.stringify([driver, image, root, shown]);
+function keyOf({ driver, image, root = "", shown = [], memoryBytes = 0 }: Kind): string {
+  return JSON.stringify([driver, image, root, shown, memoryBytes]);
 }
 
 /** A launched, unsealed sandbox whose link is open. */
@@ -90,6 +92,7 @@ export async function launchEntry(
       ...prepared,
       ...(kind.shown ? { shown: kind.shown } : {}),
       ...(kind.root ? { root: kind.root } : {}),
+      ...(kind.memoryBytes ? { memoryBytes: kind.memoryBytes } : {}),
       ...(kind.machine ? { machine: kind.machine, wakeAs: hostnameOf(sandboxId) } : {}),
     });
     const { connect, ended, record } = launched;

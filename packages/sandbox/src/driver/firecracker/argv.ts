@@ -1,7 +1,7 @@
+import type { Shape } from "../microvm/template.ts";
+
 /** A machine of this shape; a saved state fits only the same shape. */
-export interface MachineShape {
-  memoryBytes: number;
-}
+export type MachineShape = Shape;
 
 /** What Firecracker may write into any one file, beyond the machine's memory: the state of its devices. */
 const moreFileBytes = 64 * 1024 * 1024;

@@ -45,7 +45,7 @@ async function tryBoot(
   await mkdir(dir, { recursive: true, mode: 0o700 });
   const uid = (await context.takeUid()) ?? 0;
   try {
-    const spec = { sandboxId, dir, cgroups: [], uid, shape: { memoryBytes } };
+    const spec = { sandboxId, dir, cgroups: [], uid, shape: { memoryBytes, sandboxBytes: memoryBytes } };
     const machine = await startMachine(context, { ...spec, start: { kind: "try", ...parts } });
     const ended = await Promise.race([machine.kept.ended, sleep(bootMs, undefined, { ref: false })]);
     const log = `${dir}/launch.log`;

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { makeHostImage } from "../microvm/host-image.ts";
 import { makeInitrd } from "../microvm/initrd.ts";
 import { makeRootImage } from "../microvm/root-image.ts";
+import { machineMemory, wordsOfSize } from "../microvm/sizes.ts";
 import {
   findTemplate,
   type TemplateContext as MachineContext,
@@ -15,7 +16,7 @@ import type { MachineShape } from "./argv.ts";
 import type { Ground } from "./probe.ts";
 import { keepMachine } from "./save.ts";
 import { type Machine, startMachine } from "./start.ts";
-import { type Door, pingMachine } from "./vsock.ts";
+import { type Door, limitMachine, pingMachine } from "./vsock.ts";
 
 export interface TemplateContext extends MachineContext {
   ground: Ground;
@@ -32,20 +33,21 @@ export async function makeTemplate(context: TemplateContext): Promise<Template<M
     makeInitrd(ground.kernel, context.guest, images),
     makeVmlinux(ground.kernel.image, images),
   ]);
-  const shape = { memoryBytes: context.memoryBytes };
+  const { size } = context;
+  const shape = { memoryBytes: machineMemory(size), sandboxBytes: size };
   const parts = { kernel, initrd, image };
   // The host's processor and kernel count too.
   const versions = await versionsOf([programs.firecracker, ground.kernel.image]);
   const identity = [versions, release(), cpus()[0]?.model];
   const boot = {
-    words: "booting a microVM once (hardware virtualisation)",
+    words: `booting a microVM ${wordsOfSize(size)} once (hardware virtualisation)`,
     vmm: "Firecracker",
     start: (sandboxId: string, dir: string, uid = 0) =>
       startMachine(
         { ...context, programs },
         { sandboxId, dir, cgroups: [], uid, shape, start: { kind: "boot", ...parts } },
       ),
-    ready: ({ door }: Machine) => ready(door),
+    ready: ({ door }: Machine) => ready(door, size),
     async save(machine: Machine, dir: string) {
       await machine.api.patch("/vm", { state: "Paused" });
       await keepMachine(machine, { state: `${dir}/state`, memory: `${dir}/memory` });
@@ -56,7 +58,7 @@ export async function makeTemplate(context: TemplateContext): Promise<Template<M
 }
 
 /** Until the guest listens there is nobody behind the socket. */
-async function ready(door: Door): Promise<void> {
+async function ready(door: Door, size: number): Promise<void> {
   const signal = AbortSignal.timeout(bootMs);
   for (;;) {
     try {
@@ -67,6 +69,7 @@ async function ready(door: Door): Promise<void> {
       await sleep(10);
     }
   }
+  await limitMachine(door, size);
   // Everything that its first steps left to do in the background is done when it is copied.
   await sleep(300);
 }

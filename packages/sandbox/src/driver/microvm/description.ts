@@ -7,6 +7,7 @@ import type { Shape, Template } from "./template.ts";
 // What a machine was made from is noted in its directory, and beside each file that it is saved into.
 
 const noteName = "machine.json";
+const pageBytes = 4096;
 
 type Description<S extends Shape> = Pick<Template<S>, "kernel" | "initrd" | "image" | "shape">;
 
@@ -23,6 +24,10 @@ export async function notedShape<S extends Shape>(dir: string): Promise<S> {
   return (JSON.parse(await readFile(`${dir}/${noteName}`, "utf8")) as Description<S>).shape;
 }
 
+function isSize(bytes: unknown): boolean {
+  return Number.isSafeInteger(bytes) && Number(bytes) > 0 && Number(bytes) % pageBytes === 0;
+}
+
 export function keepNote(dir: string, file: string): Promise<void> {
   return copyFile(`${dir}/${noteName}`, `${file}.json`);
 }
@@ -34,18 +39,27 @@ export function memoryOf(file: string): string {
 
 /**
  * A saved machine as a template: what it goes on with beside its own is that of now. It has its disk's blocks in memory, so
- * disk, kernel and guest must be the very same.
+ * disk, kernel and guest must be the very same; its size is its own.
  */
 export async function templateOfSaved<S extends Shape>(
   file: string,
   current: Template<S>,
+  mostBytes: number,
 ): Promise<Template<S>> {
   const saved = JSON.parse(await readFile(`${file}.json`, "utf8")) as Description<S>;
-  const isSame = describe({ ...saved, image: current.image }) === describe(current);
+  const { memoryBytes, sandboxBytes } = saved.shape;
+  if (!isSize(memoryBytes) || !isSize(sandboxBytes) || memoryBytes > mostBytes) {
+    throw new CaissonError("NOT_ENFORCEABLE", "this host cannot hold the machine that was kept: its memory", {
+      metadata: { mechanism: "memory.machine" },
+    });
+  }
+  const shape = { ...current.shape, memoryBytes, sandboxBytes };
+  const isSame = describe({ ...saved, image: current.image }) === describe({ ...current, shape });
   const hasDisk =
     saved.image === current.image ||
     (isRootImage(basename(saved.image)) && (await stat(saved.image).catch(() => undefined)) !== undefined);
-  if (isSame && hasDisk) return { ...current, image: saved.image, state: file, memory: memoryOf(file) };
+  if (isSame && hasDisk)
+    return { ...current, shape, image: saved.image, state: file, memory: memoryOf(file) };
   throw new CaissonError(
     "SANDBOX_FAILED",
     "this machine was kept before the host, its image or Caisson was changed; take the snapshot again",

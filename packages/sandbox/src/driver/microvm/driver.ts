@@ -7,7 +7,9 @@ import { CachedProbe, type Tried } from "../cached-probe.ts";
 import type { Capability, Driver, Launched, LaunchRecord, LaunchSpec, Probe } from "../driver.ts";
 import type { Progress } from "./erofs.ts";
 import { HostStamp } from "./host-stamp.ts";
+import { MachineSizes, machineMemory } from "./sizes.ts";
 import type { Shape, Template, TemplateContext } from "./template.ts";
+import { touchTemplate } from "./touch-template.ts";
 
 export interface MachineOptions {
   keeper: Keeper;
@@ -15,20 +17,22 @@ export interface MachineOptions {
   guest: string;
   /** A directory of the daemon's alone for images and templates. */
   store: string;
-  /** Of each machine. Default: 1 GiB. */
+  /** What a machine leaves to its sandbox, unless more is asked for. Default: 1 GiB. */
   memoryBytes?: number;
   progress?: Progress;
 }
 
 const defaultMemoryBytes = 1024 ** 3;
-/** Templates of so many images are remembered at a time. */
-const rememberedTemplates = 4;
+/** Templates of so many images and other sizes are remembered at a time. */
+const rememberedTemplates = 8;
+const usualTemplate = "host";
 
-/** A machine with a kernel of its own for each sandbox: copies of one that was booted once for each image. */
+/** A machine with a kernel of its own for each sandbox: copies of one that was booted once for each image and size. */
 export abstract class MachineDriver<Ground, S extends Shape> implements Driver {
   abstract readonly name: string;
   abstract readonly capabilities: readonly Capability[];
   readonly tier = Tier.MICROVM;
+  readonly sizes: MachineSizes;
   protected readonly machineOptions: MachineOptions;
   readonly #uids = new UidPool();
   readonly #tried: CachedProbe<Ground>;
@@ -38,6 +42,7 @@ export abstract class MachineDriver<Ground, S extends Shape> implements Driver {
   /** @param programs those that templates depend on, beside the guest */
   constructor(options: MachineOptions, programs: readonly string[]) {
     this.machineOptions = options;
+    this.sizes = new MachineSizes(options.memoryBytes ?? defaultMemoryBytes);
     this.#stamp = new HostStamp(() => [options.guest, ...programs]);
     this.#tried = new CachedProbe(() => this.tryGround());
   }
@@ -99,24 +104,42 @@ export abstract class MachineDriver<Ground, S extends Shape> implements Driver {
   protected get bootContext(): TemplateContext {
     return {
       ...this.machineOptions,
-      memoryBytes: this.machineOptions.memoryBytes ?? defaultMemoryBytes,
+      size: this.sizes.usual,
+      isUsualSize: true,
       takeUid: () => this.#uids.take(),
       releaseUid: (uid) => this.#uids.release(uid),
       progress: this.machineOptions.progress ?? (() => {}),
     };
   }
 
-  async #templateFor(ground: Ground, { image, root, machine }: LaunchSpec): Promise<Template<S>> {
+  async #templateFor(
+    ground: Ground,
+    { image, root, machine, memoryBytes }: LaunchSpec,
+  ): Promise<Template<S>> {
     if (image !== "host" && !root)
       throw new CaissonError("INVALID_INPUT", `the ${this.name} driver has no image "${image}"`);
     if (machine !== undefined) {
       const { templateOfSaved } = await import("./description.ts");
-      return templateOfSaved(machine, await this.#remembered("host", ground, this.bootContext));
+      // Of whatever size it was.
+      const usual = await this.#remembered(usualTemplate, ground, this.bootContext);
+      return templateOfSaved(machine, usual, machineMemory(this.sizes.most));
     }
-    if (!root) return this.#remembered("host", ground, this.bootContext);
+    const isUsualSize = memoryBytes === undefined || memoryBytes === this.sizes.usual;
+    const context = { ...this.bootContext, ...(isUsualSize ? {} : { size: memoryBytes, isUsualSize }) };
+    const size = isUsualSize ? "" : ` of ${memoryBytes}`;
+    if (!root) return this.#remembered(`${usualTemplate}${size}`, ground, context);
     const { fingerprintTree } = await import("./root-image.ts");
     const fingerprint = await fingerprintTree(root);
-    return this.#remembered(fingerprint, ground, { ...this.bootContext, root: { path: root, fingerprint } });
+    return this.#remembered(`${fingerprint}${size}`, ground, {
+      ...context,
+      root: { path: root, fingerprint },
+    });
+  }
+
+  async #make(ground: Ground, context: TemplateContext): Promise<Template<S>> {
+    const { openStore } = await import("./open-store.ts");
+    await openStore(context.store);
+    return this.makeTemplate(ground, context);
   }
 
   /** Made once at a time; one that failed, or that another daemon has removed, is made again for the next who asks. */
@@ -124,17 +147,20 @@ export abstract class MachineDriver<Ground, S extends Shape> implements Driver {
     const known = this.#templates.get(key);
     if (known) {
       const template = await known;
-      if (existsSync(template.state)) return template;
+      if (existsSync(template.state)) {
+        if (key !== usualTemplate) void touchTemplate(template.state);
+        return template;
+      }
       if (this.#templates.get(key) === known) this.#templates.delete(key);
       return this.#remembered(key, ground, context);
     }
-    const made = this.makeTemplate(ground, context).catch((error) => {
+    const made = this.#make(ground, context).catch((error) => {
       this.#templates.delete(key);
       throw error;
     });
     this.#templates.set(key, made);
-    const ofImages = [...this.#templates.keys()].filter((other) => other !== "host");
-    for (const old of ofImages.slice(0, -rememberedTemplates)) this.#templates.delete(old);
+    const others = [...this.#templates.keys()].filter((other) => other !== usualTemplate);
+    for (const old of others.slice(0, -rememberedTemplates)) this.#templates.delete(old);
     return made;
   }
 }

@@ -7,6 +7,15 @@ export function buildingPlace(directory: string): string {
   return `${directory}.${process.pid}`;
 }
 
+/** Of a machine of another size than the usual: there is one of each size, and any other is of a host that was. */
+export function nameOfSize(bytes: number, key: string): string {
+  return `${bytes / 1024 / 1024}-${key}`;
+}
+
+function sizeIn(name: string): string | undefined {
+  return /^(\d+)-/.exec(name)?.[1];
+}
+
 /** Puts a template that is whole in its place, unless another daemon was quicker; beyond so many the oldest go. */
 export async function keepTemplate(directory: string, count = 1): Promise<void> {
   const building = buildingPlace(directory);
@@ -22,7 +31,10 @@ async function removeOthers(directory: string, count: number): Promise<void> {
   const names = (await readdir(templates)).filter(
     (name) => name !== basename(directory) && !isBeingMade(name),
   );
-  for (const name of (await newestFirst(templates, names)).slice(count - 1))
+  const size = sizeIn(basename(directory));
+  const others = names.filter((name) => size === undefined || sizeIn(name) !== size);
+  const kept = (await newestFirst(templates, others)).slice(0, count - 1);
+  for (const name of names.filter((name) => !kept.includes(name)))
     await rm(`${templates}/${name}`, { recursive: true, force: true });
 }
 

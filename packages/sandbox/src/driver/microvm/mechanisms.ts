@@ -17,7 +17,7 @@ export function machineMechanisms(
     enforced("namespace.network", "unshare", "a network namespace of its own, in a machine without network"),
     enforced("environment", "execve", "nothing of the host's"),
     enforced("network.device", by.devices, "the machine has none"),
-    enforced("memory.machine", by.vmm, `${detail.memoryBytes} bytes`),
+    enforced("memory.machine", by.vmm, `${detail.memoryBytes} bytes, its kernel's included`),
   ];
 }
 

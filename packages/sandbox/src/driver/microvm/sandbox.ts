@@ -4,6 +4,7 @@ import { CaissonError } from "@caisson/contract/errors";
 import type { Keeper, Kept } from "../../keeper/index.ts";
 import type { Attachment, Launched, LaunchRecord } from "../driver.ts";
 import { describeEnd } from "./end.ts";
+import { playerMemory } from "./sizes.ts";
 import type { Shape } from "./template.ts";
 
 export interface MachineParts<S extends Shape> {
@@ -45,7 +46,12 @@ export abstract class MachineSandbox<S extends Shape> implements Launched {
   }
 
   async limitMemory(bytes: number): Promise<void> {
-    if (bytes < this.machine.shape.memoryBytes) await this.bound(bytes);
+    // Its template was bounded before it was saved.
+    if (bytes !== this.machine.shape.sandboxBytes) await this.bound(bytes);
+  }
+
+  get outerMemoryBytes(): number {
+    return playerMemory(this.machine.shape.memoryBytes);
   }
 }
 

@@ -1,14 +1,17 @@
 import { hash, randomUUID } from "node:crypto";
-import { mkdir, rm, stat, utimes } from "node:fs/promises";
+import { mkdir, rm, stat } from "node:fs/promises";
 import { CaissonError } from "@caisson/contract/errors";
 import type { Keeper, Kept } from "../../keeper/index.ts";
 import { describeEnd } from "./end.ts";
 import type { Progress } from "./erofs.ts";
-import { buildingPlace, keepTemplate } from "./keep-template.ts";
+import { buildingPlace, keepTemplate, nameOfSize } from "./keep-template.ts";
+import { touchTemplate } from "./touch-template.ts";
 
 /** What a saved state depends on, beside its parts. */
 export interface Shape {
   memoryBytes: number;
+  /** What of it is left to a sandbox, and bounded inside. */
+  sandboxBytes: number;
 }
 
 /** A machine that was booted once and saved where its guest waits, unsealed: every sandbox begins as a copy of it. */
@@ -40,7 +43,9 @@ export interface BootContext {
 }
 
 export interface TemplateContext extends BootContext {
-  memoryBytes: number;
+  /** How much memory a machine leaves to its sandbox, and whether that is what most have. */
+  size: number;
+  isUsualSize: boolean;
   /** Undefined: the host's own programs. */
   root?: ImageRoot;
   progress: Progress;
@@ -61,8 +66,10 @@ export interface Boot<Machine> {
   clear?(dir: string): Promise<void>;
 }
 
-/** Templates of images that are kept; each takes as much disk as its machine has used of its memory. */
+/** Templates of images, and of other sizes than the usual, that are kept; each takes as much disk as its machine has used of its
+ * memory. */
 const keptOfImages = 4;
+const keptOfSizes = 3;
 
 /** What is on disk if it still fits, else a new one. `identity`: everything that a saved machine depends on. */
 export async function findTemplate<S extends Shape, Machine>(
@@ -71,11 +78,10 @@ export async function findTemplate<S extends Shape, Machine>(
   boot: Boot<Machine>,
 ): Promise<Template<S>> {
   const key = hash("sha256", JSON.stringify([parts, shape, identity])).slice(0, 32);
-  const directory = `${context.store}/${folder}${context.root ? "-of-images" : ""}/${key}`;
+  const directory = `${context.store}/${folder}${placeOf(context, key)}`;
   const template = { ...parts, shape, memory: `${directory}/memory`, state: `${directory}/state` };
   if (await stat(template.state).catch(() => undefined)) {
-    const now = new Date();
-    if (context.root) await utimes(directory, now, now).catch(() => {});
+    await touchTemplate(template.state);
     return template;
   }
   await make(context, directory, boot);
@@ -110,7 +116,14 @@ async function make<Machine>(
     if (uid !== undefined) context.releaseUid(uid);
   }
   await boot.clear?.(building);
-  await keepTemplate(directory, context.root ? keptOfImages : 1);
+  if (context.root) await keepTemplate(directory, keptOfImages);
+  else await keepTemplate(directory, context.isUsualSize ? 1 : keptOfSizes);
+}
+
+/** By what is kept beside each other. */
+function placeOf({ root, size, isUsualSize }: TemplateContext, key: string): string {
+  if (root) return `-of-images/${key}`;
+  return isUsualSize ? `/${key}` : `-of-sizes/${nameOfSize(size, key)}`;
 }
 
 /** A port that is closed tells less than why. */

@@ -7,7 +7,7 @@ const programs = {
   qemu: "/usr/bin/qemu-system-x86_64",
   prlimit: "/usr/bin/prlimit",
 };
-const shape = { memoryBytes: 1024 ** 3, accel: "tcg", tscKhz: 2_300_000 } as const;
+const shape = { memoryBytes: 1024 ** 3, sandboxBytes: 1024 ** 3, accel: "tcg", tscKhz: 2_300_000 } as const;
 const root = [
   { path: "/usr", kind: "bind", source: "/usr" },
   { path: "/etc/ssl/certs", kind: "bind", source: "/etc/ssl/certs" },

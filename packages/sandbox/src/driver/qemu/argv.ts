@@ -1,8 +1,8 @@
 import type { HostEntry } from "../bubblewrap/host-root.ts";
+import type { Shape } from "../microvm/template.ts";
 
 /** A machine of this shape; a saved state fits only the same shape. */
-export interface MachineShape {
-  memoryBytes: number;
+export interface MachineShape extends Shape {
   accel: "kvm" | "tcg";
   /** Of the processor's clock; calibrating it under emulation can hang under load. */
   tscKhz: number;

@@ -62,7 +62,12 @@ async function tryBoot(context: HardwareContext): Promise<boolean> {
   const uid = await context.takeUid();
   try {
     const initrd = await makeInitrd(ground.kernel, context.guest, `${store}/images`);
-    const shape: MachineShape = { memoryBytes, accel: "kvm", tscKhz: ground.tscKhz };
+    const shape: MachineShape = {
+      memoryBytes,
+      sandboxBytes: memoryBytes,
+      accel: "kvm",
+      tscKhz: ground.tscKhz,
+    };
     const none = { image: "", memory: "", state: "" };
     const machine = await startMachine(context, {
       sandboxId,

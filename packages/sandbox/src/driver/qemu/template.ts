@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { makeHostImage } from "../microvm/host-image.ts";
 import { makeInitrd } from "../microvm/initrd.ts";
 import { makeRootImage } from "../microvm/root-image.ts";
+import { machineMemory, wordsOfSize } from "../microvm/sizes.ts";
 import {
   findTemplate,
   type TemplateContext as MachineContext,
@@ -12,7 +13,7 @@ import {
 } from "../microvm/template.ts";
 import { type MachineShape, machineArgv } from "./argv.ts";
 import { hasHardware } from "./hardware.ts";
-import { pingMachine, rehearse } from "./port.ts";
+import { limitMachine, pingMachine, rehearse } from "./port.ts";
 import type { Ground } from "./probe.ts";
 import { saveDevices, stopMachine } from "./save.ts";
 import { type Machine, startMachine } from "./start.ts";
@@ -34,16 +35,19 @@ export async function makeTemplate(context: TemplateContext): Promise<Template<M
   ]);
   const parts = { kernel: kernel.image, initrd, image };
   const accel = (await hasHardware(context)) ? "kvm" : "tcg";
-  const shape: MachineShape = { memoryBytes: context.memoryBytes, accel, tscKhz: ground.tscKhz };
+  const { size } = context;
+  const sizes = { memoryBytes: machineMemory(size), sandboxBytes: size };
+  const shape: MachineShape = { ...sizes, accel, tscKhz: ground.tscKhz };
   // Another kernel, guest, image, QEMU or command line makes a saved machine stale.
   const argv = machineArgv(programs, hostRoot, shape, { kind: "boot", memory: "file" });
   const identity = [await versionsOf([programs.qemu, parts.kernel]), argv];
   const boot = {
-    words: `booting a microVM once (${accel === "kvm" ? "hardware virtualisation" : "emulation"})`,
+    words: `booting a microVM ${wordsOfSize(size)} once (${accel === "kvm" ? "hardware virtualisation" : "emulation"})`,
     vmm: "QEMU",
     start: (sandboxId: string, dir: string, uid?: number) =>
       start(context, { sandboxId, dir, parts, shape, ...(uid === undefined ? {} : { uid }) }),
-    ready: ({ control }: Machine) => ready(control, accel === "kvm" ? kvmBootMs : emulatedBootMs, !root),
+    ready: ({ control }: Machine) =>
+      ready(control, { withinMs: accel === "kvm" ? kvmBootMs : emulatedBootMs, size, hasShell: !root }),
     async save({ monitor }: Machine, dir: string) {
       await stopMachine(monitor);
       await saveDevices(context.keeper, monitor, `${dir}/state`);
@@ -69,8 +73,12 @@ async function start(
 }
 
 /** The port can be connected to before there is anybody behind it: what is said then waits there. */
-async function ready(control: string, withinMs: number, hasShell: boolean): Promise<void> {
+async function ready(
+  control: string,
+  { withinMs, size, hasShell }: { withinMs: number; size: number; hasShell: boolean },
+): Promise<void> {
   await pingMachine(control, withinMs);
+  await limitMachine(control, size);
   const rehearsed = rehearse(control, withinMs);
   // An image need not have a shell; what was rehearsed up to there is of use.
   await (hasShell ? rehearsed : rehearsed.catch(() => {}));
