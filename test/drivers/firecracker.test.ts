@@ -67,6 +67,23 @@ describe("firecracker, against its published description", {
     assert.equal(one.info.tier, "microvm");
   });
 
+  it("boots a larger machine for who asks for more memory", async () => {
+    const boots = () => peer.requests().filter((line) => line === "PUT /machine-config ok").length;
+    const before = boots();
+    for (const [memory, booted] of [
+      [1024, 0],
+      [1536, 1],
+      [2048, 1],
+    ] as const) {
+      await using box = await client.create({ driver, limits: { memory: memory * 1024 ** 2 } });
+      assert.equal(boots() - before, booted, `${memory} MiB`);
+      const { limits, mechanisms } = box.info.enforced!;
+      const machine = mechanisms.find(({ name }) => name === "memory.machine")?.detail;
+      assert.equal(limits.memory, memory * 1024 ** 2);
+      assert.ok(Number.parseInt(machine!, 10) > memory * 1024 ** 2, machine);
+    }
+  });
+
   it("takes a project as a copy and gives its changes back", async () => {
     const project = temporaryDirectory(accounts()[0]!);
     await using box = await client.create({ driver, workspace: { dir: project } });

@@ -18,6 +18,12 @@ export function processorQuotasOf(boxId: string): string[] {
   return files.map((file) => readFileSync(file, "utf8").split(/\s/)[0]!);
 }
 
+/** What the processes of a sandbox's control group may have together. */
+export function memoryBoundsOf(boxId: string): number[] {
+  const files = globSync(`/sys/fs/cgroup/**/caisson/*/${boxId}/{memory.limit_in_bytes,memory.max}`);
+  return files.map((file) => Number(readFileSync(file, "utf8")));
+}
+
 /** For a daemon that was killed and cannot; its sandboxes must be gone or going. */
 export async function removeControlGroupsOf(home: string): Promise<void> {
   for (const group of controlGroupsOf(home)) await eventually(() => removed(group), Boolean, { what: group });
