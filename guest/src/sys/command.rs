@@ -79,7 +79,6 @@ pub fn start(start: Start<'_>, slot: &AtomicI32) -> Result<Option<i32>, Failed> 
         }
         let mut nothing = 0u8;
         while libc::read(ends[0], ptr::from_mut(&mut nothing).cast(), 1) != 0 {}
-        libc::close(ends[0]);
         match ptr::read_volatile(attempt.told.get()) {
             Told::Nothing => Ok(None),
             Told::Executing => Ok(Some(pid)),

@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString, c_char};
 use rustix::process::Rlimit;
 
 /// Length of all, programs, arguments, variables, terminal; then the two limits.
-const HEADER_BYTES: usize = 5 * 4 + 2 * 8;
+pub const HEADER_BYTES: usize = 5 * 4 + 2 * 8;
 
 /// A command and what it is started with.
 pub struct Plan {
