@@ -144,6 +144,10 @@ export interface Driver {
   probe(): Promise<Probe>;
   /** Boots a machine to see whether it runs on the processor itself; `capabilities` tells afterwards. May take seconds. */
   tryHardware?(): Promise<void>;
+  /** What a machine that it saves depends on of this host, with `memory`: its processor, the program that plays it. */
+  machineHost?(): Promise<string>;
+  /** Throws, with a sentence, if a machine that was saved elsewhere cannot go on here. May take a boot. */
+  mustFit?(machine: string): Promise<void>;
   launch(spec: LaunchSpec): Promise<Launched>;
   /** Finds a sandbox that an earlier daemon started; undefined if it is gone. */
   adopt(sandboxId: string, record: LaunchRecord): Promise<Launched | undefined>;

@@ -19,9 +19,10 @@ import { planning } from "./network/index.ts";
 import { newRecord } from "./new-record.ts";
 import type { Taken } from "./parts.ts";
 import { grantSecrets } from "./secrets.ts";
+import { checkMachineSpec, continueMachine } from "./snapshots/continue-machine.ts";
 import { specOfImported } from "./snapshots/imported.ts";
 import { findSnapshot } from "./snapshots/record.ts";
-import { continueMachine, specFrom } from "./snapshots/restore.ts";
+import { specFrom } from "./snapshots/restore.ts";
 import { type PlanningParts, planSandbox, type SandboxPlan } from "./spec.ts";
 import {
   type Chosen,
@@ -52,7 +53,13 @@ export async function createBox(
   if (context.closing) throw new CaissonError("UNAVAILABLE", "the daemon is stopping");
   if (init.snapshot) {
     const snapshot = findSnapshot(context, init.snapshot);
-    if (snapshot.memory) return continueMachine(context, snapshot, call, request.remember);
+    if (snapshot.memory) {
+      const machine = { ...request, labels: checkMachineSpec(snapshot, init) };
+      if (!snapshot.imported) return continueMachine(context, snapshot, call, machine);
+      const { adoptMachine } = await import("./snapshots/continue-imported.ts");
+      const adopted = await adoptMachine(context, snapshot, init, call);
+      return continueMachine(context, adopted.snapshot, call, machine, adopted);
+    }
     init = snapshot.imported ? specOfImported(context, snapshot, init) : specFrom(snapshot, init);
   }
   // Looked at while the configuration is read; what the policy forbids is told before what is found.

@@ -3,6 +3,7 @@ import type { EngineContext } from "./context.ts";
 import { forgetSandbox } from "./forget.ts";
 import { endBox } from "./lifecycle.ts";
 import { kinds, type SandboxRecord } from "./records.ts";
+import { allSnapshots } from "./snapshots/record.ts";
 
 const lookMs = 1000;
 const sweepMs = 10 * 60_000;
@@ -47,6 +48,8 @@ export class Upkeep {
       }
       const used = new Set([...context.boxes.values()].map((box) => box.record.enforcement));
       for (const [, record] of context.store.scan<SandboxRecord>(kinds.ended)) used.add(record.enforcement);
+      // A machine goes on behind the wall that it was kept with.
+      for (const { sandbox } of allSnapshots(context)) used.add(sandbox.enforcement);
       await context.commit([], [...context.idempotency.expired(), ...context.reports.unused(used)]);
     } catch (error) {
       context.log("warn", "old sandboxes could not be forgotten", { error: String(error) });

@@ -34,6 +34,7 @@ export abstract class MachineDriver<Ground, S extends Shape> implements Driver {
   readonly tier = Tier.MICROVM;
   readonly sizes: MachineSizes;
   protected readonly machineOptions: MachineOptions;
+  readonly #programs: readonly string[];
   readonly #uids = new UidPool();
   readonly #tried: CachedProbe<Ground>;
   readonly #stamp: HostStamp;
@@ -43,6 +44,7 @@ export abstract class MachineDriver<Ground, S extends Shape> implements Driver {
   constructor(options: MachineOptions, programs: readonly string[]) {
     this.machineOptions = options;
     this.sizes = new MachineSizes(options.memoryBytes ?? defaultMemoryBytes);
+    this.#programs = programs;
     this.#stamp = new HostStamp(() => [options.guest, ...programs]);
     this.#tried = new CachedProbe(() => this.tryGround());
   }
@@ -81,6 +83,16 @@ export abstract class MachineDriver<Ground, S extends Shape> implements Driver {
       release();
       throw thrown;
     }
+  }
+
+  async machineHost(): Promise<string> {
+    const { hostIdentity } = await import("./host-identity.ts");
+    return hostIdentity(this.#programs);
+  }
+
+  async mustFit(machine: string): Promise<void> {
+    const ground = await this.usableGround();
+    await this.#templateFor(ground, { sandboxId: "", dir: "", cgroups: [], image: "host", machine });
   }
 
   async adopt(sandboxId: string, record: LaunchRecord): Promise<Launched | undefined> {

@@ -1,8 +1,10 @@
-import { closeSync, openSync, readdirSync, readSync, truncateSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readdirSync, readSync, truncateSync } from "node:fs";
 import { type FileHandle, mkdir, open, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { endOf, type Piece } from "./piece.ts";
 import { decodeHeader, encodeRecords, headerBytes } from "./record.ts";
+
+const lookBytes = 256 * 1024;
 
 /** One file of output. */
 export interface Segment {
@@ -123,12 +125,16 @@ function recoverSegment(path: string, from: number): Segment {
   let size = 0;
   let end = from;
   try {
-    const header = Buffer.allocUnsafe(headerBytes);
-    const probe = Buffer.allocUnsafe(1);
-    while (readSync(fd, header, 0, headerBytes, size) === headerBytes) {
-      const record = decodeHeader(header, 0);
+    const bytes = fstatSync(fd).size;
+    // Many records at a time: one may be a single byte.
+    const space = Buffer.allocUnsafe(Math.min(lookBytes, bytes));
+    let looked = { at: 0, bytes: space.subarray(0, 0) };
+    for (;;) {
+      if (size + headerBytes > looked.at + looked.bytes.length)
+        looked = { at: size, bytes: space.subarray(0, readSync(fd, space, 0, space.length, size)) };
+      const record = decodeHeader(looked.bytes, size - looked.at);
       // The record counts only if its last byte is there.
-      if (!record || readSync(fd, probe, 0, 1, size + headerBytes + record.length - 1) !== 1) break;
+      if (!record || size + headerBytes + record.length > bytes) break;
       size += headerBytes + record.length;
       end += record.length;
     }

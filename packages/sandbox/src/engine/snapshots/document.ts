@@ -14,22 +14,29 @@ export const maxDocumentBytes = 16 << 20;
 /** Of the sandbox only what its files belong to: what it was allowed stays where it was. */
 type KeptSandbox = Pick<SandboxRecord, "id" | "driver" | "image" | "imageId" | "workspace" | "spec">;
 
-export interface SnapshotDocument extends Pick<SnapshotRecord, "id" | "memory" | "processes" | "outputs"> {
+export interface SnapshotDocument
+  extends Pick<SnapshotRecord, "id" | "memory" | "host" | "processes" | "outputs"> {
   form: number;
   sandbox: KeptSandbox;
 }
 
 export function documentOf(record: SnapshotRecord): SnapshotDocument {
-  const { id, memory, processes, outputs } = record;
+  const { id, memory, host, processes, outputs } = record;
   const { id: sandboxId, driver, image, imageId, workspace, spec } = record.sandbox;
   const sandbox = { id: sandboxId, driver, image, ...(imageId ? { imageId } : {}), workspace, spec };
-  return { form, id, memory, sandbox, processes, outputs };
+  return { form, id, memory, ...(host ? { host } : {}), sandbox, processes, outputs };
 }
 
 /** What an id is made from, beside the files. */
-export function wordsOf({ sandbox, processes, outputs, memory }: Omit<SnapshotDocument, "id" | "form">) {
+export function wordsOf({
+  sandbox,
+  processes,
+  outputs,
+  memory,
+  host,
+}: Omit<SnapshotDocument, "id" | "form">) {
   const { spec, driver, image, workspace } = sandbox;
-  return JSON.stringify([spec, driver, image, workspace, processes, ...(memory ? [outputs] : [])]);
+  return JSON.stringify([spec, driver, image, workspace, processes, ...(memory ? [outputs, host] : [])]);
 }
 
 export function invalid(why: string): CaissonError {
@@ -52,6 +59,7 @@ export function readDocument(bytes: Uint8Array): SnapshotDocument {
     form,
     id: text(all.id, "id", /^sn_[0-9a-f]{32}$/),
     memory,
+    ...(memory ? { host: text(all.host, "host", /^[0-9a-f]{32}$/) } : {}),
     processes,
     outputs,
     sandbox: {

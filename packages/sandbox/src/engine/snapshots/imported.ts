@@ -15,12 +15,13 @@ import type { SpecInit } from "../engine.ts";
 import type { SandboxRecord } from "../records.ts";
 import type { SnapshotDocument } from "./document.ts";
 import type { ImportOptions } from "./import.ts";
+import { checkMachine } from "./machine.ts";
 import type { SnapshotRecord } from "./record.ts";
 
 /** The record of one that was found good; refuses what this machine cannot make a sandbox from. */
 export async function importedRecord(
   context: EngineContext,
-  { document, size }: { document: SnapshotDocument; dir: string; size: number },
+  { document, dir, size }: { document: SnapshotDocument; dir: string; size: number },
   { template, labels, memory }: ImportOptions,
   { actor }: CallContext,
 ): Promise<SnapshotRecord> {
@@ -29,12 +30,7 @@ export async function importedRecord(
     throw new CaissonError("NO_DRIVER", `it was taken with ${document.sandbox.driver}, which is not here`);
   const { usable, reason } = await driver.probe();
   if (!usable) throw new CaissonError("NO_DRIVER", `it was taken with ${driver.name}: ${reason}`);
-  if (document.memory)
-    throw new CaissonError("NOT_ENFORCEABLE", "machines with their memory cannot be imported");
-  if (document.memory && !memory) {
-    const words = "it holds the memory of a machine that somebody else ran: ask for memory if you trust them";
-    throw new CaissonError("INVALID_INPUT", words);
-  }
+  if (document.memory) await checkMachine(driver, document, dir, memory);
   return {
     id: document.id,
     template,
@@ -45,6 +41,7 @@ export async function importedRecord(
     sandbox: { ...nothing, ...document.sandbox, tier: driver.tier, actor },
     processes: document.processes,
     outputs: document.outputs,
+    ...(document.host ? { host: document.host } : {}),
     imported: true,
   };
 }

@@ -18,6 +18,8 @@ export interface SnapshotRecord {
   processes: ProcessRecord[];
   /** What they have printed, where it is little enough to be kept with their records, by their ids. */
   outputs: Record<string, unknown>;
+  /** With `memory`: what the machine depends on of the host that it was taken on. */
+  host?: string;
   /** It came from outside: of what its sandbox was allowed nothing counts here. */
   imported?: boolean;
 }

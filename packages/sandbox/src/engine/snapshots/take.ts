@@ -54,9 +54,10 @@ export async function takeSnapshot(
     const { processes, outputs } = kept;
     const sandbox = withoutVariables(box.record);
     const { memory, template, labels } = options;
+    const host = memory && !options.fleeting ? await hostOf(context, sandbox.driver) : {};
     const { hash, size } = options.fleeting
       ? { hash: randomUUID().replaceAll("-", ""), size: 0 }
-      : await hashFiles(dir, wordsOf({ sandbox, processes, outputs, memory }));
+      : await hashFiles(dir, wordsOf({ sandbox, processes, outputs, memory, ...host }));
     const createdAt = Date.now();
     const record = {
       id: `sn_${hash.slice(0, 32)}`,
@@ -68,6 +69,7 @@ export async function takeSnapshot(
       sandbox,
       processes,
       outputs,
+      ...host,
     };
     const event = { type: "snapshot.created", actor, sandboxId: sandbox.id };
     return await putInPlace(context, dir, record, event);
@@ -129,6 +131,11 @@ async function keepMachine(
   } finally {
     await launched.resume!();
   }
+}
+
+async function hostOf(context: EngineContext, driver: string): Promise<Pick<SnapshotRecord, "host">> {
+  const host = await context.parts.drivers.find(({ name }) => name === driver)?.machineHost?.();
+  return host ? { host } : {};
 }
 
 function withoutVariables(record: SandboxRecord): SandboxRecord {

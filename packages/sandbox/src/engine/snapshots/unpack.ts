@@ -19,7 +19,7 @@ const limits = {
 };
 
 const partNames =
-  /^(snapshot\.json|home\.tar|project\.tar|layer\.tar|machine|machine\.json|machine\.memory|output\/p\d{1,9}\/[\w.-]{1,64})$/;
+  /^(snapshot\.json|home\.tar|project\.tar|layer\.tar|machine|machine\.json|machine\.memory|output\/p[1-9]\d{0,8}\/0\d{15})$/;
 
 /** Unpacks an exported snapshot into an empty directory: nothing but the files that a snapshot has, the daemon's own. */
 export async function unpackParts(
