@@ -345,7 +345,7 @@ export const rules = {
     "SNAPSHOT_INVALID": {
       "status": "INVALID_ARGUMENT",
       "http": 400,
-      "next": "Export the snapshot again with `caisson snapshot export`; what is wrong with it is in the message."
+      "next": "Export it again with `caisson snapshot export`, one with memory for a host of the same kind; what is wrong is in the message."
     },
     "SANDBOX_PAUSED": {
       "status": "FAILED_PRECONDITION",

@@ -46,12 +46,12 @@ async function feed(
   const length = Buffer.alloc(4);
   length.writeUInt32LE(bytes.length);
   input.write(Buffer.concat([length, bytes]));
-  const closed = once(input, "close");
-  closed.catch(() => {});
+  // One that ended early tells why in its answer; that it cannot be written to any more is no news.
+  const closed = once(input, "close").catch(() => {});
   try {
     for await (const piece of archive ?? []) {
       if (input.destroyed) return;
-      if (!input.write(piece)) await Promise.race([once(input, "drain"), closed]);
+      if (!input.write(piece)) await Promise.race([once(input, "drain").catch(() => {}), closed]);
     }
   } finally {
     input.end();

@@ -11,7 +11,7 @@ import { layerName } from "../layer.ts";
 import { invalid } from "./document.ts";
 
 /** Members of an exported snapshot: a few, and the pieces of what commands have printed. */
-const maxParts = 100_000n;
+const maxParts = 10_000n;
 
 const limits = {
   maxBytes: BigInt(rules.sizes.snapshot_bytes),
