@@ -56,7 +56,9 @@ export class Engine {
 
 /** Asks who it is, and agrees on a version. */
 async function meet(socket: string): Promise<{ version: string; isPodman: boolean }> {
-  const { body } = await send(socket, { method: "GET", path: "/version", timeoutMs: 5000 });
+  // Whether anybody is there is said at once; Podman asks the system's packages for its version, which takes seconds on a busy machine.
+  await send(socket, { method: "GET", path: "/_ping", timeoutMs: 5000 });
+  const { body } = await send(socket, { method: "GET", path: "/version" });
   const { ApiVersion, MinAPIVersion } = (body ?? {}) as { ApiVersion?: unknown; MinAPIVersion?: unknown };
   const [newest, least] = [parse(ApiVersion), parse(MinAPIVersion ?? "1.12")];
   const agreed = isBelow(newest, newestVersion) ? newest : newestVersion;
