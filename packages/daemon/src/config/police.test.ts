@@ -104,6 +104,12 @@ test("a machine's policy lowers limits that a profile or a request would have hi
   const { limits } = await complete({ limits: { diskBytes: 5_000_000_000n, memoryBytes: 4_500_000n } });
   assert.deepEqual([limits?.diskBytes, limits?.memoryBytes], [1_000_000n, 4_500_000n]);
   assert.equal((await complete({})).limits?.diskBytes, 1_000_000n);
+  assert.equal((await complete({})).limits?.memoryBytes, 5_000_000n);
+  const large = await completion({ policy: `limits:\n  memory_bytes: ${16 * 1024 ** 3}\n` });
+  const memory = async (memoryBytes: bigint) =>
+    (await large({ limits: { memoryBytes } })).limits?.memoryBytes;
+  assert.equal(await memory(1n << 40n), 16n << 30n);
+  assert.equal(await memory(0n), 0n, "what nobody named, and is allowed, is not named here either");
 });
 
 test("a machine's policy can forbid toolchains to everybody", {

@@ -99,7 +99,9 @@ async function bound(spec: SpecInit, policy: Policy, profiles: Profiles): Promis
     const limits = create(LimitsSchema, spec.limits);
     // What a request does not name is the profile's; the policy lowers that too, and never raises it.
     const { memoryBytes, diskBytes, ...other } = profile.limits;
-    if (memory_bytes)
+    // A number that nobody named stays unnamed where it is within the policy: a named one decides how large a machine is.
+    const isWithin = limits.memoryBytes === 0n && memoryBytes !== 0 && memoryBytes <= (memory_bytes ?? 0);
+    if (memory_bytes && !isWithin)
       limits.memoryBytes = least(limits.memoryBytes || BigInt(memoryBytes), BigInt(memory_bytes), 0n);
     if (disk_bytes) limits.diskBytes = least(limits.diskBytes || BigInt(diskBytes), BigInt(disk_bytes), 0n);
     if (cpu_millis) limits.cpuMillis = least(limits.cpuMillis || other.cpuMillis, cpu_millis, 0);

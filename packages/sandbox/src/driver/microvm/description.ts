@@ -37,22 +37,26 @@ export function memoryOf(file: string): string {
   return `${file}.memory`;
 }
 
+/** What a saved machine was made from; one that this host cannot hold is refused. */
+export async function readSaved<S extends Shape>(file: string, mostBytes: number): Promise<Description<S>> {
+  const saved = JSON.parse(await readFile(`${file}.json`, "utf8")) as Description<S>;
+  const { memoryBytes, sandboxBytes } = saved.shape;
+  if (isSize(memoryBytes) && isSize(sandboxBytes) && memoryBytes <= mostBytes) return saved;
+  throw new CaissonError("NOT_ENFORCEABLE", "this host cannot hold the memory of the machine that was kept", {
+    metadata: { mechanism: "memory.machine" },
+  });
+}
+
 /**
  * A saved machine as a template: what it goes on with beside its own is that of now. It has its disk's blocks in memory, so
  * disk, kernel and guest must be the very same; its size is its own.
  */
 export async function templateOfSaved<S extends Shape>(
   file: string,
+  saved: Description<S>,
   current: Template<S>,
-  mostBytes: number,
 ): Promise<Template<S>> {
-  const saved = JSON.parse(await readFile(`${file}.json`, "utf8")) as Description<S>;
   const { memoryBytes, sandboxBytes } = saved.shape;
-  if (!isSize(memoryBytes) || !isSize(sandboxBytes) || memoryBytes > mostBytes) {
-    throw new CaissonError("NOT_ENFORCEABLE", "this host cannot hold the machine that was kept: its memory", {
-      metadata: { mechanism: "memory.machine" },
-    });
-  }
   const shape = { ...current.shape, memoryBytes, sandboxBytes };
   const isSame = describe({ ...saved, image: current.image }) === describe({ ...current, shape });
   const hasDisk =

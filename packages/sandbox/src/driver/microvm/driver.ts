@@ -130,22 +130,27 @@ export abstract class MachineDriver<Ground, S extends Shape> implements Driver {
   ): Promise<Template<S>> {
     if (image !== "host" && !root)
       throw new CaissonError("INVALID_INPUT", `the ${this.name} driver has no image "${image}"`);
-    if (machine !== undefined) {
-      const { templateOfSaved } = await import("./description.ts");
-      // Of whatever size it was.
-      const usual = await this.#remembered(usualTemplate, ground, this.bootContext);
-      return templateOfSaved(machine, usual, machineMemory(this.sizes.most));
-    }
+    if (machine !== undefined) return this.#templateOfSaved(ground, machine);
     const isUsualSize = memoryBytes === undefined || memoryBytes === this.sizes.usual;
     const context = { ...this.bootContext, ...(isUsualSize ? {} : { size: memoryBytes, isUsualSize }) };
-    const size = isUsualSize ? "" : ` of ${memoryBytes}`;
-    if (!root) return this.#remembered(`${usualTemplate}${size}`, ground, context);
+    const size = isUsualSize ? undefined : memoryBytes;
+    if (!root) return this.#remembered(keyOf(usualTemplate, size), ground, context);
     const { fingerprintTree } = await import("./root-image.ts");
     const fingerprint = await fingerprintTree(root);
-    return this.#remembered(`${fingerprint}${size}`, ground, {
-      ...context,
-      root: { path: root, fingerprint },
-    });
+    const ofImage = { ...context, root: { path: root, fingerprint } };
+    return this.#remembered(keyOf(fingerprint, size), ground, ofImage);
+  }
+
+  /** Of whatever size it is: what it is compared with is a template that is there. */
+  async #templateOfSaved(ground: Ground, machine: string): Promise<Template<S>> {
+    const { readSaved, templateOfSaved } = await import("./description.ts");
+    const saved = await readSaved<S>(machine, machineMemory(this.sizes.most));
+    const known = await this.#templates.get(keyOf(usualTemplate, saved.shape.sandboxBytes));
+    return templateOfSaved(
+      machine,
+      saved,
+      known ?? (await this.#remembered(usualTemplate, ground, this.bootContext)),
+    );
   }
 
   async #make(ground: Ground, context: TemplateContext): Promise<Template<S>> {
@@ -175,4 +180,9 @@ export abstract class MachineDriver<Ground, S extends Shape> implements Driver {
     for (const old of others.slice(0, -rememberedTemplates)) this.#templates.delete(old);
     return made;
   }
+}
+
+/** By which a template is remembered; of the usual size, without it. */
+function keyOf(root: string, size: number | undefined): string {
+  return size === undefined ? root : `${root} of ${size}`;
 }
