@@ -9,7 +9,7 @@ import { type Document, documents, everything } from "./support/documents.ts";
 
 /** Names of things that are not in the repository: on a host, in a sandbox, in a project, in a module. */
 const elsewhere =
-  /^(~|\/|\$|\.\/|@|https?:|caisson\.|log\.db|daemon\.log|sandboxes\/|run\/daemon|output\/|link\.sock|objects|refs|application\/|text\/|[\d.]+\/\d+$)|[ *<>"'=(:…]|^\.[a-z]/;
+  /^(~|\/|\$|\.\/|@|https?:|caisson\.|log\.db|daemon\.log|snapshot\.json|sandboxes\/|run\/daemon|output\/|link\.sock|objects|refs|application\/|text\/|[\d.]+\/\d+$)|[ *<>"'=(:…]|^\.[a-z]/;
 const looksLikePath =
   /^[\w.-]+(\/[\w.{},-]+)+\/?$|^[\w.-]+\.(ts|rs|md|json|proto|sh|yaml|toml|c)$|^[A-Z]+\.md$|^[a-z-]+\/$/;
 
