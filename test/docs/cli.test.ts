@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import type { Engine } from "../support/engine.ts";
+import { type Engine, whyNoEngine } from "../support/engine.ts";
 import { busyboxLayer, writeLayout } from "../support/oci-image.ts";
 import { documents } from "./support/documents.ts";
-import { engineWithImage } from "./support/engine-with-image.ts";
+import { engineWithImage, takesFromEngine } from "./support/engine-with-image.ts";
 import { Newcomer } from "./support/newcomer.ts";
 
 const [reference] = documents(["docs/cli.md"]);
@@ -19,11 +19,12 @@ const lines = reference!.fences
 const endless = /(logs -f|attach work|port forward|events -f|files watch|daemon logs -f)/;
 const interactive = /(run|exec) -it /;
 
-let engine: Engine;
+const noEngine = whyNoEngine();
+let engine: Engine | undefined;
 let newcomer: Newcomer;
 before(async () => {
-  engine = await engineWithImage();
-  newcomer = await Newcomer.arrive(engine.env);
+  engine = noEngine ? undefined : await engineWithImage();
+  newcomer = await Newcomer.arrive(engine?.env);
 });
 after(async () => {
   await newcomer?.[Symbol.asyncDispose]();
@@ -49,7 +50,7 @@ function latest(...options: string[]): string {
 }
 
 for (const line of lines) {
-  test(`\`${line}\` works`, () => {
+  test(`\`${line}\` works`, { skip: takesFromEngine.test(line) && noEngine }, () => {
     if (line.includes("image")) prepareImage();
     const box = prepare();
     if (line.includes("undo ")) newcomer.run(`caisson apply ${box}`);

@@ -1,7 +1,8 @@
 // Every shell example of the documents runs, in order, against a fresh daemon and a project of its own.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { documents, whyNotRun } from "./support/documents.ts";
+import { whyNoEngine } from "../support/engine.ts";
+import { type Document, documents, type Fence, whyNotRun } from "./support/documents.ts";
 import { engineWithImage, takesFromEngine } from "./support/engine-with-image.ts";
 import { Newcomer } from "./support/newcomer.ts";
 
@@ -12,13 +13,17 @@ const found = documents(["README.md", "CONTRIBUTING.md", "docs/*.md", "packages/
   ({ path }) => !elsewhere.includes(path),
 );
 
+const noEngine = whyNoEngine();
+const whyNot = (document: Document, fence: Fence) =>
+  whyNotRun(document, fence) ?? (takesFromEngine.test(fence.text) && noEngine);
+
 for (const document of found) {
   const examples = document.fences.filter(({ language }) => ["sh", "bash", "shell"].includes(language));
   for (const fence of examples) {
-    const skip = whyNotRun(document, fence);
+    const skip = whyNot(document, fence);
     if (skip) test(`${document.path}:${fence.line} is left out`, { skip }, () => {});
   }
-  const run = examples.filter((fence) => fence.note === "");
+  const run = examples.filter((fence) => !whyNot(document, fence));
   if (run.length === 0) continue;
   test(`the examples of ${document.path} run`, async () => {
     const takes = run.some(({ text }) => takesFromEngine.test(text));

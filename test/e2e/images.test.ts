@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, afterEach, before, describe, test } from "node:test";
 import { connect } from "@caisson/client";
 import { accounts, self, startDaemon, temporaryDirectory } from "../support/daemon.ts";
-import { sharedEngine } from "../support/engine.ts";
+import { sharedEngine, whyNoEngine } from "../support/engine.ts";
 import { forgetImages } from "../support/images.ts";
 import { busyboxLayer, tarOf, writeLayout } from "../support/oci-image.ts";
 import { makeProject, type Subject, subject } from "./workspace/project.ts";
@@ -196,7 +196,10 @@ async function importTiny(
   rmSync(dir, { recursive: true });
 }
 
-test("images come from the container engine and from what it saves", { timeout: 120_000 }, async () => {
+test("images come from the container engine and from what it saves", {
+  timeout: 120_000,
+  skip: whyNoEngine(),
+}, async () => {
   await using engine = await sharedEngine();
   const docker = (args: string[], input?: Buffer) =>
     spawnSync("docker", args, { env: { ...process.env, ...engine.env }, input, maxBuffer: 64 << 20 });

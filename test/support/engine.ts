@@ -10,6 +10,14 @@ export function canStartEngine(): boolean {
   return process.getuid!() === 0 ? canStartDockerd() : canStartPodman(self());
 }
 
+/** Why not. */
+export function whyNoEngine(): string | false {
+  if (canStartEngine()) return false;
+  return process.getuid!() === 0
+    ? "Docker's engine is not installed"
+    : "Podman is not installed, or /etc/subuid has no numbers for this user";
+}
+
 export function startEngine(): Promise<Engine> {
   return canStartDockerd() ? startDockerd() : startPodman(self());
 }

@@ -13,7 +13,7 @@ import {
   type TestDaemon,
   temporaryDirectory,
 } from "../../support/daemon.ts";
-import { sharedEngine } from "../../support/engine.ts";
+import { sharedEngine, whyNoEngine } from "../../support/engine.ts";
 import { denied, type Fixture, layOut } from "./fixture.ts";
 import { judge, manifest } from "./manifest.ts";
 import { tierTable } from "./table.ts";
@@ -73,11 +73,12 @@ async function probeAll(client: Client, driver: string, fixture: Fixture): Promi
   return wrong;
 }
 
-const engine = await sharedEngine();
-after(() => engine[Symbol.asyncDispose]());
+const skip = whyNoEngine();
+const engine = skip ? undefined : await sharedEngine();
+after(() => engine?.[Symbol.asyncDispose]());
 
 // Accounts have daemons of their own, so that they need not wait for each other.
-describe("attempts", { timeout: 280_000, concurrency: accounts().length }, () => {
+describe("attempts", { skip, timeout: 280_000, concurrency: accounts().length }, () => {
   for (const account of accounts()) {
     describe(`as ${account.name}`, { concurrency: 1 }, () => {
       let fixture: Fixture;
@@ -85,7 +86,7 @@ describe("attempts", { timeout: 280_000, concurrency: accounts().length }, () =>
       let client: Client;
       before(async () => {
         fixture = await layOut(account);
-        daemon = await startFor(account, fixture, engine.env);
+        daemon = await startFor(account, fixture, engine!.env);
         client = await connect({ socket: daemon.socket });
       });
       after(async () => {
@@ -104,7 +105,7 @@ describe("attempts", { timeout: 280_000, concurrency: accounts().length }, () =>
   }
 });
 
-describe("docs/tiers.md", () => {
+describe("docs/tiers.md", { skip }, () => {
   it("says what came of it", () => {
     assert.equal(held.size, drivers.length * accounts().length, "what was not tried is not written");
     const page = join(root, "docs/tiers.md");
