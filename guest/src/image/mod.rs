@@ -8,6 +8,8 @@ mod layer;
 mod manner;
 
 #[cfg(test)]
+mod snapshot_tests;
+#[cfg(test)]
 mod tests;
 
 use std::{

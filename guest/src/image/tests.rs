@@ -16,17 +16,17 @@ use crate::proto::keeper::{ImageDone, UnpackLayer};
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-struct Scratch(PathBuf);
+pub struct Scratch(pub PathBuf);
 
 impl Scratch {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let name = format!("caisson-image-{}-{}", process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(name);
         fs::create_dir(&path).unwrap();
         Self(path)
     }
 
-    fn directory(&self, name: &str) -> (PathBuf, OwnedFd) {
+    pub fn directory(&self, name: &str) -> (PathBuf, OwnedFd) {
         let path = self.0.join(name);
         fs::create_dir(&path).unwrap();
         let opened = File::open(&path).unwrap().into();
@@ -48,9 +48,9 @@ impl Drop for Scratch {
 }
 
 /// Type, name, mode, link target or content.
-type Raw<'a> = (u8, &'a str, u32, &'a str);
+pub type Raw<'a> = (u8, &'a str, u32, &'a str);
 
-fn archive(members: &[Raw]) -> Vec<u8> {
+pub fn archive(members: &[Raw]) -> Vec<u8> {
     let mut out = Vec::new();
     for (kind, name, mode, rest) in members {
         let mut block = [0u8; 512];
@@ -76,7 +76,7 @@ fn archive(members: &[Raw]) -> Vec<u8> {
     out
 }
 
-fn mode(path: &Path) -> u32 {
+pub fn mode(path: &Path) -> u32 {
     fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777
 }
 

@@ -80,8 +80,10 @@ const receive = defineCommand({
     label: { kind: "text", short: "l", many: true, value: "KEY=VALUE", summary: "Label the snapshot" },
   },
   examples: [
-    { line: "caisson snapshot export prepared > prepared.tar", what: "On one machine" },
-    { line: "caisson snapshot import --template prepared prepared.tar", what: "On another one" },
+    {
+      line: "caisson snapshot export $(caisson snapshot create session:work) | caisson snapshot import --template ready -",
+      what: "Out and in again; between two machines, by way of a file or ssh",
+    },
   ],
   async run({ options, positionals: [file], client, io, print }) {
     if (file === "-" && io.stdin.isTerminal)
