@@ -29,7 +29,8 @@ export interface LaunchSpec {
   shown?: readonly string[];
   /** The root of an image of the store, with `bare`; only for drivers that have `roots` and not `mounts`. */
   root?: string;
-  /** How much memory its machine is to leave to it, for drivers that have `sizes`. Default: the usual. */
+  /** How much memory its machine is to leave to it, for drivers that have `sizes`. Default: the usual. A saved machine has its
+   * own, and may have no more. */
   memoryBytes?: number;
   /** A saved machine to go on from, for drivers that have `memory`. It may be sealed already. */
   machine?: string;
@@ -146,8 +147,9 @@ export interface Driver {
   tryHardware?(): Promise<void>;
   /** What a machine that it saves depends on of this host, with `memory`: its processor, the program that plays it. */
   machineHost?(): Promise<string>;
-  /** Throws, with a sentence, if a machine that was saved elsewhere cannot go on here. May take a boot. */
-  mustFit?(machine: string): Promise<void>;
+  /** Throws, with a sentence, if a machine that was saved elsewhere cannot go on here; resolves with the memory that it leaves to its
+   * sandbox. May take a boot. */
+  mustFit?(machine: string): Promise<number>;
   launch(spec: LaunchSpec): Promise<Launched>;
   /** Finds a sandbox that an earlier daemon started; undefined if it is gone. */
   adopt(sandboxId: string, record: LaunchRecord): Promise<Launched | undefined>;

@@ -65,8 +65,9 @@ export async function launchSealed(
     throw new CaissonError("NO_DRIVER", `there is no driver named ${kind.driver}`);
   try {
     const { dir, cgroups } = await hooks.prepare(sandboxId, kind);
-    const { image, machine } = kind;
-    return { id: sandboxId, dir, launched: await driver.launch({ sandboxId, image, dir, cgroups, machine }) };
+    const { image, machine, memoryBytes } = kind;
+    const spec = { sandboxId, image, dir, cgroups, machine, ...(memoryBytes ? { memoryBytes } : {}) };
+    return { id: sandboxId, dir, launched: await driver.launch(spec) };
   } catch (error) {
     await tellGone(sandboxId, hooks);
     throw error;

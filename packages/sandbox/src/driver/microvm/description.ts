@@ -37,14 +37,13 @@ export function memoryOf(file: string): string {
   return `${file}.memory`;
 }
 
-/** What a saved machine was made from; one that this host cannot hold is refused. */
+/** What a saved machine was made from; one that is larger than it may be, or than the host can hold, is refused. */
 export async function readSaved<S extends Shape>(file: string, mostBytes: number): Promise<Description<S>> {
   const saved = JSON.parse(await readFile(`${file}.json`, "utf8")) as Description<S>;
   const { memoryBytes, sandboxBytes } = saved.shape;
   if (isSize(memoryBytes) && isSize(sandboxBytes) && memoryBytes <= mostBytes) return saved;
-  throw new CaissonError("NOT_ENFORCEABLE", "this host cannot hold the memory of the machine that was kept", {
-    metadata: { mechanism: "memory.machine" },
-  });
+  const words = `the machine that was kept has ${Number(memoryBytes)} bytes of memory, and may have ${mostBytes} here`;
+  throw new CaissonError("NOT_ENFORCEABLE", words, { metadata: { mechanism: "memory.machine" } });
 }
 
 /**

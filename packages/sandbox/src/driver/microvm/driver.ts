@@ -90,9 +90,10 @@ export abstract class MachineDriver<Ground, S extends Shape> implements Driver {
     return hostIdentity(this.#programs);
   }
 
-  async mustFit(machine: string): Promise<void> {
+  async mustFit(machine: string): Promise<number> {
     const ground = await this.usableGround();
-    await this.#templateFor(ground, { sandboxId: "", dir: "", cgroups: [], image: "host", machine });
+    const spec = { sandboxId: "", dir: "", cgroups: [], image: "host", machine };
+    return (await this.#templateFor(ground, spec)).shape.sandboxBytes;
   }
 
   async adopt(sandboxId: string, record: LaunchRecord): Promise<Launched | undefined> {
@@ -130,7 +131,7 @@ export abstract class MachineDriver<Ground, S extends Shape> implements Driver {
   ): Promise<Template<S>> {
     if (image !== "host" && !root)
       throw new CaissonError("INVALID_INPUT", `the ${this.name} driver has no image "${image}"`);
-    if (machine !== undefined) return this.#templateOfSaved(ground, machine);
+    if (machine !== undefined) return this.#templateOfSaved(ground, machine, memoryBytes ?? this.sizes.most);
     const isUsualSize = memoryBytes === undefined || memoryBytes === this.sizes.usual;
     const context = { ...this.bootContext, ...(isUsualSize ? {} : { size: memoryBytes, isUsualSize }) };
     const size = isUsualSize ? undefined : memoryBytes;
@@ -142,9 +143,9 @@ export abstract class MachineDriver<Ground, S extends Shape> implements Driver {
   }
 
   /** Of whatever size it is: what it is compared with is a template that is there. */
-  async #templateOfSaved(ground: Ground, machine: string): Promise<Template<S>> {
+  async #templateOfSaved(ground: Ground, machine: string, atMost: number): Promise<Template<S>> {
     const { readSaved, templateOfSaved } = await import("./description.ts");
-    const saved = await readSaved<S>(machine, machineMemory(this.sizes.most));
+    const saved = await readSaved<S>(machine, machineMemory(atMost));
     const known = await this.#templates.get(keyOf(usualTemplate, saved.shape.sandboxBytes));
     return templateOfSaved(
       machine,

@@ -3,6 +3,8 @@ import {
   CaissonError,
   type CallContext,
   type Enforcement,
+  type Limits,
+  LimitsSchema,
   MechanismSchema,
   MechanismState,
 } from "@caisson/contract";
@@ -16,11 +18,13 @@ import { newRecord } from "../new-record.ts";
 import { planSandbox, type SandboxPlan } from "../spec.ts";
 import { specOfImported } from "./imported.ts";
 import { runningOf } from "./machine.ts";
-import type { SnapshotRecord } from "./record.ts";
+import { parts, type SnapshotRecord, snapshotDir } from "./record.ts";
 
 /** A machine from outside, as if it had been asked for here. */
 export interface Adopted {
   snapshot: SnapshotRecord;
+  /** The largest machine that it may be: that of a sandbox which was asked for here. */
+  machineMemory: number | undefined;
   /** What holds once it is launched. */
   report(launched: Launched): Enforcement;
 }
@@ -32,7 +36,8 @@ export async function adoptMachine(
   init: SpecInit,
   call: CallContext,
 ): Promise<Adopted> {
-  const asked = specOfImported(context, snapshot, init);
+  const limits = await memoryOf(context, snapshot);
+  const asked = specOfImported(context, snapshot, limits ? { ...init, limits } : init);
   const spec = (await context.parts.complete?.(asked)) ?? asked;
   const plan = await planSandbox(spec, planParts(context, call));
   const { dir } = snapshot.sandbox.workspace;
@@ -44,8 +49,18 @@ export async function adoptMachine(
   const sandbox = { ...newRecord(plan, snapshot.sandbox.id, "", call.actor, context), lastProcess };
   return {
     snapshot: { ...snapshot, sandbox, processes, outputs },
+    machineMemory:
+      plan.limits.memoryBytes === 0 ? undefined : (plan.machineMemory ?? plan.driver.sizes?.usual),
     report: (launched) => enforcementAround(plan, launched),
   };
+}
+
+/** It asks for the machine that it is, which the machine's policy may not allow. */
+async function memoryOf(context: EngineContext, snapshot: SnapshotRecord): Promise<Limits | undefined> {
+  const driver = context.parts.drivers.find(({ name }) => name === snapshot.sandbox.driver);
+  const size = await driver?.mustFit?.(`${snapshotDir(context, snapshot.id)}/${parts.machine}`);
+  if (!driver?.sizes || size === undefined || size <= driver.sizes.usual) return undefined;
+  return create(LimitsSchema, { memoryBytes: BigInt(size) });
 }
 
 /** What is known to hold: what is around the machine. What its guest closed inside was not closed by this daemon. */

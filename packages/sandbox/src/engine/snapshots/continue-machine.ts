@@ -62,7 +62,8 @@ export async function continueMachine(
   let launch: Awaited<ReturnType<typeof context.parts.pool.launch>>;
   try {
     const kind = { driver: snapshot.sandbox.driver, image: "host", machine: `${dir}/${parts.machine}` };
-    launch = await context.parts.pool.launch(kind);
+    const atMost = adopted?.machineMemory === undefined ? {} : { memoryBytes: adopted.machineMemory };
+    launch = await context.parts.pool.launch({ ...kind, ...atMost });
   } catch (error) {
     place.release();
     throw startError(error);
