@@ -31,6 +31,8 @@ const cases: [line: string, code: number, says: RegExp][] = [
   ["create --session a/b", 1, /a session's name must be 1 to 128 characters/],
   ["keys revoke nosuch", 1, /no key of that name\nList keys/],
   ["snapshot rm nosuch", 1, /no such snapshot or template/],
+  ["snapshot import nosuch.tar", 2, /cannot import nosuch.tar: it is not there/],
+  ["snapshot import plain", 1, /not a tar archive|cut off/],
   ["port forward x 99999", 2, /99999 is no port/],
   ["events --from x", 2, /--from: x is not a whole number/],
   ["config trust", 1, /no caisson\.yaml in that directory/],

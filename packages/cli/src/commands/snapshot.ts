@@ -1,5 +1,6 @@
 import { defineCommand } from "../command/command.ts";
 import { UsageError } from "../command/usage-error.ts";
+import type { Io } from "../io/io.ts";
 import { printSnapshots } from "../work/snapshot-table.ts";
 import { labelsFrom, resolve } from "../work/spec-options.ts";
 
@@ -88,7 +89,7 @@ const receive = defineCommand({
   async run({ options, positionals: [file], client, io, print }) {
     if (file === "-" && io.stdin.isTerminal)
       throw new UsageError("an archive does not come from a terminal; name a file or pipe it");
-    const archive = file === "-" ? io.stdin.read() : io.readFile(resolve(io.cwd, file!));
+    const archive = file === "-" ? io.stdin.read() : await fileOf(io, file!);
     const { template, memory } = options;
     const labels = labelsFrom(options.label);
     const snapshot = await client.snapshots.import(archive, { template, memory, labels, signal: io.gone });
@@ -97,6 +98,18 @@ const receive = defineCommand({
     return 0;
   },
 });
+
+/** A file that can be read; whether it is one is asked before anything is sent. */
+async function fileOf(io: Io, name: string): Promise<AsyncIterable<Uint8Array>> {
+  const { stat } = await import("node:fs/promises");
+  const path = resolve(io.cwd, name);
+  const stats = await stat(path).catch((thrown: NodeJS.ErrnoException) => {
+    const why = thrown.code === "ENOENT" ? "it is not there" : String(thrown.code);
+    throw new UsageError(`cannot import ${name}: ${why}`);
+  });
+  if (stats.isDirectory()) throw new UsageError(`cannot import ${name}: it is a directory`);
+  return io.readFile(path);
+}
 
 export const command = defineCommand({
   name: "snapshot",

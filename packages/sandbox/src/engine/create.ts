@@ -20,7 +20,6 @@ import { newRecord } from "./new-record.ts";
 import type { Taken } from "./parts.ts";
 import { grantSecrets } from "./secrets.ts";
 import { checkMachineSpec, continueMachine } from "./snapshots/continue-machine.ts";
-import { specOfImported } from "./snapshots/imported.ts";
 import { findSnapshot } from "./snapshots/record.ts";
 import { specFrom } from "./snapshots/restore.ts";
 import { type PlanningParts, planSandbox, type SandboxPlan } from "./spec.ts";
@@ -60,7 +59,8 @@ export async function createBox(
       const adopted = await adoptMachine(context, snapshot, init, call);
       return continueMachine(context, adopted.snapshot, call, machine, adopted);
     }
-    init = snapshot.imported ? specOfImported(context, snapshot, init) : specFrom(snapshot, init);
+    const imported = snapshot.imported && (await import("./snapshots/imported.ts"));
+    init = imported ? imported.specOfImported(context, snapshot, init) : specFrom(snapshot, init);
   }
   // Looked at while the configuration is read; what the policy forbids is told before what is found.
   const workspace = resolveWorkspace(create(SandboxSpecSchema, init).workspace, context.home);

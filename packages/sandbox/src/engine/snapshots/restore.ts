@@ -8,7 +8,6 @@ import { inside } from "../inside.ts";
 import { layerName } from "../layer.ts";
 import { tar } from "./archive.ts";
 import { parts, type SnapshotRecord, snapshotDir } from "./record.ts";
-import { unpackLayer } from "./unpack.ts";
 
 const patienceMs = 600_000;
 const unbounded = { maxBytes: 0n, maxFiles: 0n, anyLinks: true };
@@ -56,8 +55,9 @@ export async function restoreLayer(
   if (!existsSync(archive)) return;
   const layer = `${dir}/${layerName}`;
   if (existsSync(`${layer}/upper`)) await context.parts.trees.remove(`${layer}/upper`);
-  if (snapshot.imported) await unpackLayer(context, archive, dir);
-  else await tar(["-xpf", archive, "-C", layer]);
+  if (!snapshot.imported) return tar(["-xpf", archive, "-C", layer]);
+  const { unpackLayer } = await import("./unpack.ts");
+  await unpackLayer(context, archive, dir);
 }
 
 /** Once the sandbox is sealed: its home, and a project that is not mounted, at `project`. */
