@@ -11,6 +11,8 @@ export interface SnapshotInit {
   more?: Member[];
 }
 
+const pieceBytes = 1 << 20;
+
 export const emptyTar = tarOf([]);
 
 /** One whose id is right, whatever it holds. */
@@ -40,8 +42,14 @@ function idOf(files: Record<string, Buffer>, document: Record<string, unknown>):
   const more = document.memory ? [document.outputs, document.host] : [];
   const words = JSON.stringify([spec, driver, image, workspace, document.processes, ...more]);
   const hash = createHash("sha256").update(words);
-  for (const [name, bytes] of Object.entries(files).sort(([a], [b]) => (a < b ? -1 : 1)))
-    hash.update(`\0/${name}\0${bytes.length}\0`).update(bytes);
+  for (const [name, bytes] of Object.entries(files).sort(([a], [b]) => (a < b ? -1 : 1))) {
+    hash.update(`\0/${name}\0${bytes.length}\0`);
+    // Pieces of zeros are none of it.
+    for (let at = 0; at < bytes.length; at += pieceBytes) {
+      const piece = bytes.subarray(at, at + pieceBytes);
+      if (piece.some((byte) => byte !== 0)) hash.update(`\0${at}\0`).update(piece);
+    }
+  }
   return `sn_${hash.digest("hex").slice(0, 32)}`;
 }
 
