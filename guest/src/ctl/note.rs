@@ -2,7 +2,8 @@
 
 use std::{
     fmt::Write,
-    fs, io,
+    fs::{self, File},
+    io,
     os::unix::fs::{FileExt, symlink},
 };
 
@@ -11,24 +12,23 @@ use crate::proto::link::{Description, Hold};
 /// Holds this file and the programs that an agent may call.
 pub const DIRECTORY: &str = "/run/caisson";
 
-/// Called once, by PID 1 behind the wall: what is written lies on the sandbox's own memory.
-pub fn write(description: Option<&Description>, holds: &[Hold]) -> io::Result<()> {
-    let Some(description) = description else { return Ok(()) };
-    fs::write(format!("{DIRECTORY}/info.json"), text(description, holds))?;
+/// Called once, by PID 1 behind the wall: what is written lies on the sandbox's own memory. Gives the file, for `rename`.
+pub fn write(description: &Description, holds: &[Hold]) -> io::Result<File> {
+    let file = File::create(format!("{DIRECTORY}/info.json"))?;
+    file.write_all_at(text(description, holds).as_bytes(), 0)?;
     fs::create_dir_all(format!("{DIRECTORY}/bin"))?;
-    symlink("../guest", format!("{DIRECTORY}/bin/caisson-ctl"))
+    symlink("../guest", format!("{DIRECTORY}/bin/caisson-ctl"))?;
+    Ok(file)
 }
 
-/// The same for a copy of the sandbox, which has an id of its own. Ids are equally long, so that it can be put over the other.
-pub fn rename(before: &str, id: &str) -> io::Result<()> {
-    let mut start = String::new();
-    fields(&mut start, &[("id", before)]);
-    let mut found = vec![0; start.len()];
-    let file = fs::OpenOptions::new().read(true).write(true).open(format!("{DIRECTORY}/info.json"))?;
-    file.read_exact_at(&mut found, 0)?;
-    if found != start.as_bytes() || id.len() != before.len() || id.contains(['"', '\\']) {
+/// The same for a copy of the sandbox, which has an id of its own. Ids are equally long, so that it can be put over the other; no
+/// command has run yet that could have changed the file.
+pub fn rename(file: &File, before: &str, id: &str) -> io::Result<()> {
+    if id.len() != before.len() || id.contains(['"', '\\']) {
         return Err(io::ErrorKind::InvalidData.into());
     }
+    let mut start = String::new();
+    fields(&mut start, &[("id", before)]);
     file.write_all_at(id.as_bytes(), (start.len() - 1 - before.len()) as u64)
 }
 

@@ -41,7 +41,8 @@ pub struct Newcomer {
     is_broker: bool,
     /// Not a socket but a port of a virtual machine, which carries no descriptors.
     is_port: bool,
-    pub until: Instant,
+    /// Not for ports, which may be handed over before anybody comes.
+    pub until: Option<Instant>,
 }
 
 impl Guest {
@@ -57,7 +58,9 @@ impl Guest {
     fn let_in(&mut self, fd: OwnedFd, is_port: bool) {
         self.last_connection = self.last_connection.wrapping_add(1);
         let number = self.last_connection;
-        if self.poller.add(&fd, Token::Connection(number), EventFlags::IN).is_ok() {
+        // By edges: a port whose host is not connected is always ready.
+        let interest = if is_port { EventFlags::IN | EventFlags::ET } else { EventFlags::IN };
+        if self.poller.add(&fd, Token::Connection(number), interest).is_ok() {
             self.newcomers.push(Newcomer {
                 number,
                 fd,
@@ -65,7 +68,7 @@ impl Guest {
                 descriptors: Vec::new(),
                 is_broker: false,
                 is_port,
-                until: Instant::now() + PATIENCE,
+                until: (!is_port).then(|| Instant::now() + PATIENCE),
             });
             // What it has to say has usually come with it.
             self.on_newcomer(number);
@@ -76,8 +79,9 @@ impl Guest {
         let Some(index) = self.newcomers.iter().position(|newcomer| newcomer.number == number) else { return };
         let mut newcomer = self.newcomers.swap_remove(index);
         match newcomer.receive() {
-            Ok(0) | Err(Errno::IO) => {}
             Err(Errno::AGAIN | Errno::INTR) => self.newcomers.push(newcomer),
+            Ok(0) if newcomer.is_port => self.newcomers.push(newcomer),
+            Ok(0) => {}
             Err(_) => {}
             Ok(_) => self.hear(newcomer),
         }
@@ -160,6 +164,10 @@ impl Guest {
         }
         self.cut();
         if self.resume(&hello.received).is_err() {
+            return;
+        }
+        let token = Token::Connection(newcomer.number);
+        if newcomer.is_port && self.poller.change(&newcomer.fd, token, EventFlags::IN).is_err() {
             return;
         }
         let mut link = Link::new(newcomer.number, newcomer.fd, newcomer.decoder);

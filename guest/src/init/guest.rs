@@ -161,13 +161,13 @@ impl Guest {
 
     fn next_deadline(&self) -> Option<Instant> {
         let processes = self.processes.values().filter_map(Process::next_deadline);
-        let newcomers = self.newcomers.iter().map(|newcomer| newcomer.until);
+        let newcomers = self.newcomers.iter().filter_map(|newcomer| newcomer.until);
         let callers = self.gateway.callers.next_deadline();
         processes.chain(newcomers).chain(callers).chain(self.wall.deadline()).min()
     }
 
     fn on_time(&mut self, now: Instant) {
-        self.newcomers.retain(|newcomer| newcomer.until > now);
+        self.newcomers.retain(|newcomer| newcomer.until.is_none_or(|until| until > now));
         self.gateway.callers.on_time(now);
         self.seal_if_overdue(now);
         let due = |process: &&Process| process.next_deadline().is_some_and(|at| at <= now);

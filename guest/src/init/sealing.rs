@@ -165,12 +165,10 @@ impl Guest {
     /// From now on commands can be started.
     fn enter_world(&mut self, seal: &Seal, holds: &[Hold]) -> rustix::io::Result<()> {
         // For people and agents inside; nothing depends on it.
-        let _ = note::write(seal.description.as_ref(), holds);
-        self.wall = Wall::Closed(Box::new(World::new(
-            seal,
-            &wall::open_files(self.open_files),
-            self.gateway.listeners.has_proxy(),
-        )?));
+        let note = seal.description.as_ref().and_then(|description| note::write(description, holds).ok());
+        let open_files = wall::open_files(self.open_files);
+        let world = World::new(seal, &open_files, self.gateway.listeners.has_proxy())?;
+        self.wall = Wall::Closed(Box::new(World { note, ..world }));
         self.refill_due = true;
         Ok(())
     }
@@ -182,7 +180,8 @@ impl Guest {
             return Err(failure("INVALID_INPUT", "only a sandbox that was never used gets another id"));
         };
         let before = world.environment.insert(ID.into(), renew.sandbox.clone()).unwrap_or_default();
-        note::rename(&before, &renew.sandbox)
+        let Some(note) = &world.note else { return Ok(()) };
+        note::rename(note, &before, &renew.sandbox)
             .map_err(|error| failure("INTERNAL", format!("the sandbox's note: {error}")))
     }
 

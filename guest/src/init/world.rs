@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashSet},
+    fs::File,
     os::fd::OwnedFd,
     path::Path,
 };
@@ -38,6 +39,8 @@ pub struct World {
     /// The name of the last program that was asked for, and where it need not be looked for again.
     pub last_name: String,
     pub passed_over: Option<PassedOver>,
+    /// What `caisson-ctl info` reads.
+    pub note: Option<File>,
     /// Devices of what was handed in from outside: not the sandbox's own space.
     pub foreign_devices: Vec<u64>,
 }
@@ -54,6 +57,7 @@ impl World {
             never_there: HashSet::new(),
             last_name: String::new(),
             passed_over: None,
+            note: None,
             in_gvisor: seal.surroundings() == link::Surroundings::Gvisor,
             foreign_devices: seal.mounts.iter().map(|mount| mount.device).collect(),
         })

@@ -227,11 +227,14 @@ impl Machine {
     fn park(&mut self) -> io::Result<()> {
         self.parked = None;
         take_back()?;
-        self.parked = Some(Parked::new(self.guest, open_port(&self.data)?)?);
+        let parked = Parked::new(self.guest)?;
+        hand_over(Some(&open_port(&self.data)?))?;
+        self.parked = Some(parked);
         Ok(())
     }
 
-    /// The port is fresh: nothing was ever said on it, so that it begins without a token.
+    /// The guest has its port, on which nothing was ever said, so that it begins without a token: the host is silent there until it has
+    /// its answer here.
     fn wake(&mut self, open: &Open, name: &str) {
         let Some(parked) = self.parked.take() else {
             return self.say(&format!("error {} the machine is not parked\n", open.token));
@@ -240,9 +243,6 @@ impl Machine {
             return self.say(&format!("error {} {error}\n", open.token));
         }
         self.say(&format!("ok {}\n", open.token));
-        if let Err(error) = parked.give_port() {
-            eprintln!("caisson: the link's port: {error}");
-        }
     }
 }
 
@@ -302,7 +302,7 @@ fn take_back() -> io::Result<()> {
 }
 
 /// Gives the guest a port, or makes it let go of the one it has; returns when it has.
-pub fn hand_over(port: Option<&OwnedFd>) -> io::Result<()> {
+fn hand_over(port: Option<&OwnedFd>) -> io::Result<()> {
     let mut stream = UnixStream::from(socket::connected(Path::new(DOOR))?);
     stream.set_read_timeout(Some(ANSWER_WITHIN))?;
     send_port(&stream, port)?;
@@ -314,7 +314,7 @@ pub fn hand_over(port: Option<&OwnedFd>) -> io::Result<()> {
     stream.read_exact(&mut payload)
 }
 
-pub fn send_port(stream: &UnixStream, port: Option<&OwnedFd>) -> io::Result<()> {
+fn send_port(stream: &UnixStream, port: Option<&OwnedFd>) -> io::Result<()> {
     HAS_PORT.fetch_or(port.is_some(), Ordering::Relaxed);
     let hello = HostHello { role: Role::Port.into(), version: LINK_VERSION as u32, ..Default::default() };
     let mut frame = Vec::new();

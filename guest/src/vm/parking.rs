@@ -4,11 +4,7 @@
 use std::{
     fs::{self, File},
     io,
-    os::{
-        fd::{AsFd, OwnedFd},
-        unix::{fs::FileExt, net::UnixStream},
-    },
-    path::Path,
+    os::{fd::AsFd, unix::fs::FileExt},
 };
 
 use rustix::{
@@ -19,12 +15,7 @@ use rustix::{
     thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space},
 };
 
-use super::{
-    DOOR,
-    control::{hand_over, send_port},
-};
 use crate::{
-    keeper::socket,
     sys::{mount_attr::make_writable, unshare::unshare},
     wall::{hosts, machine_id},
 };
@@ -33,9 +24,6 @@ const MAX_NAME: usize = 64;
 const MOMENTARY: &str = "/run";
 
 pub struct Parked {
-    port: OwnedFd,
-    /// The guest waits for what is said here.
-    door: UnixStream,
     hostname: File,
     hosts: File,
     machine_id: File,
@@ -43,7 +31,7 @@ pub struct Parked {
 
 impl Parked {
     /// This process enters the guest's namespace of names, and stays there: it has no use for another name.
-    pub fn new(guest: Pid, port: OwnedFd) -> io::Result<Self> {
+    pub fn new(guest: Pid) -> io::Result<Self> {
         let first = first_process(guest)?;
         let namespace = |kind: &str| File::open(format!("/proc/{first}/ns/{kind}"));
         move_into_link_name_space(namespace("uts")?.as_fd(), Some(LinkNameSpaceType::HostNameAndNISDomainName))?;
@@ -55,8 +43,7 @@ impl Parked {
         move_into_link_name_space(own.as_fd(), Some(LinkNameSpaceType::Mount))?;
         chdir("/")?;
         let [hostname, hosts, machine_id] = files?;
-        let door = UnixStream::from(socket::connected(Path::new(DOOR))?);
-        Ok(Self { port, door, hostname, hosts, machine_id })
+        Ok(Self { hostname, hosts, machine_id })
     }
 
     /// A name and a machine id that no other copy has.
@@ -69,11 +56,6 @@ impl Parked {
         write(&self.hostname, &format!("{name}\n"))?;
         write(&self.hosts, &hosts(name))?;
         write(&self.machine_id, &machine_id()?)
-    }
-
-    pub fn give_port(self) -> io::Result<()> {
-        // The guest waits only so long for somebody who says nothing.
-        send_port(&self.door, Some(&self.port)).or_else(|_| hand_over(Some(&self.port)))
     }
 }
 

@@ -46,15 +46,17 @@ fn a_command_begins_with_the_default_actions_and_a_session_of_its_own() {
 #[test]
 fn who_kills_what_waits_does_not_stop_the_next_command() {
     let (_sandbox, mut host) = Sandbox::sealed();
-    let of_monitors = "[ \"$(cat $p/comm)\" = caisson-monitor ] && [ \"$(cut -d' ' -f4 $p/stat)\" CHOICE 1 ]";
     for choice in ["!=", "="] {
         until_one_waits(&mut host);
-        let choice = of_monitors.replace("CHOICE", choice);
-        // Spares its own monitor.
-        let kill =
-            format!("for p in /proc/[0-9]*; do {choice} && [ ${{p#/proc/}} != $PPID ] && kill -9 ${{p#/proc/}}; done");
-        let (exited, _) = host.run(&format!("{kill} 2>/dev/null; exit 7"));
-        assert_eq!(exited.code, 7);
+        // All but its own monitor; until PID 1 has noticed.
+        let kill = format!(
+            "for p in /proc/[0-9]*; do
+                [ \"$(cat $p/comm)\" = caisson-monitor ] && [ \"$(cut -d' ' -f4 $p/stat)\" {choice} 1 ] || continue
+                [ ${{p#/proc/}} != $PPID ] && kill -9 ${{p#/proc/}} || continue
+                while [ -d $p ]; do sleep 0.01; done
+            done 2>/dev/null"
+        );
+        assert_eq!(host.run(&format!("{kill}; exit 7")).0.code, 7);
         for code in 1..5 {
             assert_eq!(host.run(&format!("exit {code}")).0.code, code);
         }

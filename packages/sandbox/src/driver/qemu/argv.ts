@@ -118,8 +118,9 @@ function kernelCommandLine({ accel, tscKhz }: MachineShape, link: string): strin
   const clock = [`tsc_early_khz=${tscKhz}`, "tsc=reliable", "no_timer_check"];
   return [
     ...["console=ttyS0", "loglevel=1", "panic=-1", "reboot=t", "edd=off", "random.trust_cpu=off"],
-    // What the wall uses of them. Others have no rules here, and are asked at each call all the same.
-    ...["lsm=landlock,yama", "audit=0"],
+    // What the wall uses of them. Others have no rules here, and are asked at each call all the same; nor does anybody ask for what
+    // the kernel would note at each change of process.
+    ...["lsm=landlock,yama", "audit=0", "psi=0"],
     ...(accel === "tcg" ? ["norandmaps", "mitigations=off", ...clock] : []),
     `caisson.link=${link}`,
   ].join(" ");

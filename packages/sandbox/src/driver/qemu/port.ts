@@ -42,17 +42,22 @@ export async function connectPort(ports: Ports, withinMs = 30_000): Promise<Dupl
 }
 
 /**
- * Opens the link to a copy of a parked machine: nothing was ever said on its port, so that it begins without a token. What is
- * said on it waits there until the machine has what must be its own; a machine that refuses closes it.
+ * Opens the link to a copy of a parked machine: nothing was ever said on its port, so that it begins without a token. Nothing is
+ * said on it before the machine has what must be its own.
  */
 export async function wakePort(ports: Ports, name: string, withinMs = 30_000): Promise<Duplex> {
   const token = newToken();
   const [control, data] = await Promise.all([connectSocket(ports.control), connectSocket(ports.data)]);
   for (const socket of [control, data]) socket.on("error", () => {});
-  ask(control, wakeWords(token, name), token, AbortSignal.timeout(withinMs))
-    .catch((error) => data.destroy(error))
-    .finally(() => control.destroy());
-  return data;
+  try {
+    await ask(control, wakeWords(token, name), token, AbortSignal.timeout(withinMs));
+    return data;
+  } catch (error) {
+    data.destroy();
+    throw error;
+  } finally {
+    control.destroy();
+  }
 }
 
 /** Makes a machine whose wall is closed ready to be copied; its link must be closed. */
