@@ -58,28 +58,32 @@ pub fn start_spare(
     })
 }
 
+/// From its first moment only SIGKILL and SIGSTOP reach the child: what others send to everybody would end it.
 fn fork(child: impl FnOnce()) -> io::Result<i32> {
-    // SAFETY: the child only runs `child`, which makes system calls, allocates nothing and never
-    // returns; if it did, it would end here.
-    match unsafe { libc::fork() } {
-        -1 => Err(io::Error::last_os_error()),
-        0 => {
-            child();
-            leave()
-        }
-        pid => Ok(pid),
+    // SAFETY: the masks live through the calls. The child only runs `child`, which makes system calls, allocates nothing and
+    // never returns; if it did, it would end here.
+    unsafe {
+        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = (mem::zeroed(), mem::zeroed());
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let forked = match libc::fork() {
+            -1 => Err(io::Error::last_os_error()),
+            0 => {
+                child();
+                leave()
+            }
+            pid => Ok(pid),
+        };
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
+        forked
     }
 }
 
-/// Keeps the socket and three descriptors, closes all others, takes no signals. What is the same for all commands is done
+/// Keeps the socket and three descriptors, closes all others. What is the same for all commands is done
 /// here, so that a command that comes to a spare monitor need not wait for it.
 fn settle(socket: c_int, stdio: [c_int; 3]) {
-    // SAFETY: system calls on descriptors and masks only; nothing of the parent's memory is freed.
+    // SAFETY: system calls on descriptors only; nothing of the parent's memory is freed.
     unsafe {
-        // Only SIGKILL and SIGSTOP reach the monitor from now on.
-        let mut all: libc::sigset_t = mem::zeroed();
-        libc::sigfillset(&mut all);
-        libc::sigprocmask(libc::SIG_SETMASK, &all, ptr::null_mut());
         // For the command, which gets it from here.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::umask(0o022);
