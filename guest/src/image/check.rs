@@ -4,16 +4,14 @@ use std::{collections::HashMap, io::Read};
 
 use super::{
     Trouble,
-    layer::{PIECE_BYTES, cut},
+    layer::cut,
     manner::{admit, passes_over},
+    reading::{count, read_all},
 };
 use crate::{
     files::{
         clean_member,
-        tar::{
-            Kind, Member,
-            reader::{Event, Reader},
-        },
+        tar::{Kind, Member, reader::Event},
     },
     proto::keeper::{CheckArchive, ImageDone, Manner},
     rules::PATH_MAX_BYTES,
@@ -30,19 +28,10 @@ pub fn check(archive: &mut impl Read, options: &CheckArchive) -> Result<ImageDon
         name_bytes: 0,
         done: ImageDone::default(),
     };
-    let mut reader = Reader::telling_special();
-    let mut piece = vec![0; PIECE_BYTES];
-    loop {
-        let length = archive.read(&mut piece)?;
-        if length == 0 {
-            break;
-        }
-        reader.take(&piece[..length], &mut |event| match event {
-            Event::Member(member) => tree.add(&member),
-            _ => Ok(()),
-        })?;
-    }
-    reader.finish()?;
+    read_all(archive, &mut |event| match event {
+        Event::Member(member) => tree.add(&member),
+        _ => Ok(()),
+    })?;
     Ok(tree.done)
 }
 
@@ -57,7 +46,7 @@ struct Tree {
 
 impl Tree {
     fn add(&mut self, member: &Member) -> Result<(), Trouble> {
-        self.count(member)?;
+        count(&mut self.done, member, self.options.max_files, self.options.max_bytes)?;
         admit(self.manner, member)?;
         let path = clean_member(&member.path)?;
         if path.is_empty() {
@@ -88,18 +77,5 @@ impl Tree {
             None => Ok(()),
             Some(_) => Err("a name occurs twice".into()),
         }
-    }
-
-    fn count(&mut self, member: &Member) -> Result<(), Trouble> {
-        self.done.files += 1;
-        self.done.bytes = self.done.bytes.saturating_add(member.size);
-        let CheckArchive { max_files, max_bytes, .. } = self.options;
-        if self.done.files > max_files {
-            return Err(Trouble::new("TOO_LARGE", format!("an archive has more than {max_files} members")));
-        }
-        if self.done.bytes > max_bytes {
-            return Err(Trouble::new("TOO_LARGE", format!("an archive unpacks to more than {max_bytes} bytes")));
-        }
-        Ok(())
     }
 }

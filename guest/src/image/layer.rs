@@ -18,20 +18,16 @@ use rustix::{
 use super::{
     Trouble,
     manner::{admit, is_strict, passes_over},
+    reading::{count, read_all},
 };
 use crate::{
     files::{
         clean_member, leave_hole,
-        tar::{
-            Kind, Member,
-            reader::{Event, Reader},
-        },
+        tar::{Kind, Member, reader::Event},
     },
     proto::keeper::{ImageDone, Manner, UnpackLayer},
     rules::PATH_MAX_BYTES,
 };
-
-pub const PIECE_BYTES: usize = 256 << 10;
 
 pub fn unpack(directory: &OwnedFd, archive: &mut impl Read, options: &UnpackLayer) -> Result<ImageDone, Trouble> {
     let mut layer = Layer {
@@ -43,16 +39,7 @@ pub fn unpack(directory: &OwnedFd, archive: &mut impl Read, options: &UnpackLaye
         parent: None,
         directories: Vec::new(),
     };
-    let mut reader = Reader::telling_special();
-    let mut piece = vec![0; PIECE_BYTES];
-    loop {
-        let length = archive.read(&mut piece)?;
-        if length == 0 {
-            break;
-        }
-        reader.take(&piece[..length], &mut |event| layer.take(event))?;
-    }
-    reader.finish()?;
+    read_all(archive, &mut |event| layer.take(event))?;
     layer.finish()
 }
 
@@ -102,15 +89,7 @@ impl Layer<'_> {
     }
 
     fn begin(&mut self, member: Member) -> Result<(), Trouble> {
-        self.done.files += 1;
-        self.done.bytes = self.done.bytes.saturating_add(member.size);
-        if self.done.files > self.options.max_files {
-            return Err(Trouble::new("TOO_LARGE", format!("it has more than {} members", self.options.max_files)));
-        }
-        if self.done.bytes > self.options.max_bytes {
-            let message = format!("it unpacks to more than {} bytes", self.options.max_bytes);
-            return Err(Trouble::new("TOO_LARGE", message));
-        }
+        count(&mut self.done, &member, self.options.max_files, self.options.max_bytes)?;
         admit(self.manner, &member)?;
         let path = clean_member(&member.path)?;
         if path.is_empty() {

@@ -6,6 +6,7 @@ mod check;
 mod confine;
 mod layer;
 mod manner;
+mod reading;
 
 #[cfg(test)]
 mod snapshot_tests;

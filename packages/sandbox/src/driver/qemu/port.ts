@@ -17,44 +17,46 @@ const maxStaleBytes = 16 * 1024 * 1024;
  * on the control port, that somebody comes, and by what token it will know: what lies before that is of an earlier
  * connection. It also gets a seed and the time, because it may be a copy that has just come to life.
  */
-export async function connectPort(ports: Ports, withinMs = 30_000): Promise<Duplex> {
+export function connectPort(ports: Ports, withinMs = 30_000): Promise<Duplex> {
   const token = newToken();
   const signal = AbortSignal.timeout(withinMs);
-  const control = await connectSocket(ports.control);
-  control.on("error", () => {});
-  try {
-    // Connected to first: a port whose host is not there makes the machine look again and again.
-    const data = await connectSocket(ports.data);
-    try {
-      const begun = skipTo(data, Buffer.from(token), signal);
-      begun.catch(() => {});
-      await ask(control, openWords(token), token, signal);
-      data.write(token);
-      await begun;
-      return data;
-    } catch (error) {
-      data.destroy();
-      throw error;
-    }
-  } finally {
-    control.destroy();
-  }
+  return openPort(ports, async (control, data) => {
+    const begun = skipTo(data, Buffer.from(token), signal);
+    begun.catch(() => {});
+    await ask(control, openWords(token), token, signal);
+    data.write(token);
+    await begun;
+  });
 }
 
 /**
  * Opens the link to a copy of a parked machine: nothing was ever said on its port, so that it begins without a token. Nothing is
  * said on it before the machine has what must be its own.
  */
-export async function wakePort(ports: Ports, name: string, withinMs = 30_000): Promise<Duplex> {
+export function wakePort(ports: Ports, name: string, withinMs = 30_000): Promise<Duplex> {
   const token = newToken();
-  const [control, data] = await Promise.all([connectSocket(ports.control), connectSocket(ports.data)]);
-  for (const socket of [control, data]) socket.on("error", () => {});
+  const signal = AbortSignal.timeout(withinMs);
+  return openPort(ports, (control) => ask(control, wakeWords(token, name), token, signal));
+}
+
+/** The data port, once what has to be said on the control port was said. */
+async function openPort(
+  ports: Ports,
+  say: (control: Socket, data: Socket) => Promise<void>,
+): Promise<Duplex> {
+  const control = await connectSocket(ports.control);
+  control.on("error", () => {});
   try {
-    await ask(control, wakeWords(token, name), token, AbortSignal.timeout(withinMs));
-    return data;
-  } catch (error) {
-    data.destroy();
-    throw error;
+    // Connected to first: a port whose host is not there makes the machine look again and again.
+    const data = await connectSocket(ports.data);
+    data.on("error", () => {});
+    try {
+      await say(control, data);
+      return data;
+    } catch (error) {
+      data.destroy();
+      throw error;
+    }
   } finally {
     control.destroy();
   }

@@ -10,6 +10,7 @@ import {
   WorkspaceMode,
   WorkspaceSchema,
 } from "@caisson/contract";
+import { noLimits } from "../../limits/index.ts";
 import type { EngineContext } from "../context.ts";
 import type { SpecInit } from "../engine.ts";
 import type { SandboxRecord } from "../records.ts";
@@ -50,18 +51,7 @@ export async function importedRecord(
 const nothing: Omit<SandboxRecord, "id" | "driver" | "image" | "workspace" | "spec" | "tier" | "actor"> = {
   ...{ place: "", session: "", state: SandboxState.ENDED, endReason: "", endMessage: "", profile: "" },
   ...{ workdir: "", labels: {}, agent: "", idleTtlS: 0, maxAgeS: 0, createdAt: 0, readyAt: 0, endedAt: 0 },
-  ...{
-    limits: {
-      cpuMillis: 0,
-      memoryBytes: 0,
-      pids: 0,
-      diskBytes: 0,
-      openFiles: 0,
-      outputBytes: 0,
-      timeoutMs: 0,
-    },
-  },
-  ...{ seq: 0, enforcement: "", runs: "", lastProcess: 0, launch: undefined, bootId: "" },
+  ...{ limits: noLimits, seq: 0, enforcement: "", runs: "", lastProcess: 0, launch: undefined, bootId: "" },
 };
 
 /** What is asked for, with the snapshot's driver, image and project; these two must be here, or be named. */
