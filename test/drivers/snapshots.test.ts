@@ -48,16 +48,20 @@ await conform(({ box: make, client, account, driver }) => {
     const name = `ready-${driver}-${account.uid}`;
     const snapshot = await client.snapshots.take(box.id, { template: name });
     assert.deepEqual([snapshot.template, snapshot.memory, snapshot.sandboxId], [name, false, box.id]);
-    assert.equal((await client.snapshots.take(box.id)).id, snapshot.id, "the same content has the same id");
+    const again = await client.snapshots.take(box.id, { labels: { taken: "twice" } });
+    assert.deepEqual([again.id, again.template], [snapshot.id, name], "the same content has the same id");
+    assert.deepEqual((await client.snapshots.get(name)).labels, { taken: "twice" });
     await using one = await client.create({ snapshot: name });
     const archive = await Array.fromAsync(client.snapshots.export(name));
     await client.snapshots.delete(snapshot.id);
-    const imported = await client.snapshots.import(piecesOf(archive), { template: name });
+    const imported = await client.snapshots.import(piecesOf(archive), { template: name, labels: { a: "1" } });
     assert.deepEqual(
-      [imported.id, imported.template, imported.driver, imported.imported],
-      [snapshot.id, name, driver, true],
+      [imported.id, imported.template, imported.driver, imported.imported, imported.labels],
+      [snapshot.id, name, driver, true, { a: "1" }],
     );
-    assert.equal((await client.snapshots.import(piecesOf(archive))).id, snapshot.id, "it is kept once");
+    const same = await client.snapshots.import(piecesOf(archive), { labels: { b: "2" } });
+    assert.deepEqual([same.id, same.template], [snapshot.id, name], "it is kept once");
+    assert.deepEqual(same.labels, { a: "1", b: "2" });
     // Whose project it is to be is said by whoever is here.
     await refused("INVALID_INPUT", client.create({ snapshot: name }));
     await using other = await client.create({ snapshot: name, workspace: { dir: project } });

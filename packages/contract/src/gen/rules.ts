@@ -175,7 +175,7 @@ export const rules = {
     "HOSTILE_ARCHIVE": {
       "status": "INVALID_ARGUMENT",
       "http": 400,
-      "next": "Make the archive again without absolute names, `..`, devices, set-uid bits or links that leave it."
+      "next": "Make the archive again: whole, and without absolute names, `..`, devices, set-uid bits or links that leave it."
     },
     "TOO_LARGE": {
       "status": "RESOURCE_EXHAUSTED",

@@ -21,7 +21,7 @@ export function inTurn<T>(context: EngineContext, act: () => Promise<T>): Promis
 }
 
 /**
- * Puts a complete snapshot where it belongs and records it. The same content is kept once; it takes a name that it is given.
+ * Puts a complete snapshot where it belongs and records it. The same content is kept once; it takes a name and labels that it is given.
  * A template replaces the one of the same name, which stays as a snapshot.
  */
 export function putInPlace(
@@ -35,16 +35,18 @@ export function putInPlace(
     const place = snapshotDir(context, made.id);
     if (known) {
       await context.parts.trees.remove(dir);
-      if (made.template === "" || made.template === known.template) return { record: known, isNew: false };
+      if (saysNothingNew(made, known)) return { record: known, isNew: false };
     } else {
       await context.parts.trees.remove(place);
       await rename(dir, place);
       await sync(snapshotsDir(context));
     }
-    const record = known ? { ...known, template: made.template } : made;
+    const record = known ? { ...known, ...namesOf(made, known) } : made;
     const { id, template, memory } = record;
     const before =
-      template === "" ? [] : allSnapshots(context).filter((other) => other.template === template);
+      template === ""
+        ? []
+        : allSnapshots(context).filter((other) => other.template === template && other.id !== id);
     await context.commit(
       [{ ...event, data: { snapshot: id, template, memory } }],
       [
@@ -54,6 +56,15 @@ export function putInPlace(
     );
     return { record, isNew: known === undefined };
   });
+}
+
+function namesOf(made: SnapshotRecord, known: SnapshotRecord) {
+  return { template: made.template || known.template, labels: { ...known.labels, ...made.labels } };
+}
+
+function saysNothingNew(made: SnapshotRecord, { template, labels }: SnapshotRecord): boolean {
+  const hasLabels = Object.entries(made.labels).every(([key, value]) => labels[key] === value);
+  return hasLabels && (made.template === "" || made.template === template);
 }
 
 /** What a daemon left that was killed: snapshots that were not complete, or not recorded, or no longer. */

@@ -198,6 +198,8 @@ export type CreateSnapshotRequest = Message<"caisson.v1.CreateSnapshotRequest"> 
   memory: boolean;
 
   /**
+   * Added to those that equal content has already.
+   *
    * @generated from field: map<string, string> labels = 4;
    */
   labels: { [key: string]: string };
@@ -391,6 +393,8 @@ export type ImportSnapshotRequest = Message<"caisson.v1.ImportSnapshotRequest"> 
   memory: boolean;
 
   /**
+   * Added to those that equal content has already.
+   *
    * @generated from field: map<string, string> labels = 3;
    */
   labels: { [key: string]: string };
