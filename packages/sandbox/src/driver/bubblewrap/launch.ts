@@ -6,6 +6,7 @@ import type { Keeper, Kept } from "../../keeper/index.ts";
 import { openSharedSocket } from "../../link/frame/shared-read.ts";
 import { describeEnd } from "../describe-end.ts";
 import type { Attachment, Launched, LaunchRecord, LaunchSpec, MountSource } from "../driver.ts";
+import { joinMeanwhile } from "../joining.ts";
 import { bubblewrapArgv } from "./argv.ts";
 import { bubblewrapMechanisms } from "./mechanisms.ts";
 import type { Ground } from "./probe.ts";
@@ -37,9 +38,6 @@ export async function launchBubblewrap(
     guest,
     log,
   });
-  // While bubblewrap and the guest start.
-  const bounded = spec.cgroups.length > 0 ? keeper.join(spec.sandboxId, spec.cgroups) : Promise.resolve();
-  bounded.catch(() => {});
   const record: LaunchRecord = {
     driver: "bubblewrap",
     pid: kept.pid,
@@ -50,7 +48,7 @@ export async function launchBubblewrap(
   };
   return new BubblewrapSandbox(keeper, spec.sandboxId, kept, record, {
     hasOwnUid: uid !== undefined,
-    bounded,
+    bounded: joinMeanwhile(keeper, spec.sandboxId, spec.cgroups),
   });
 }
 
@@ -78,7 +76,7 @@ class BubblewrapSandbox implements Launched {
     sandboxId: string,
     kept: Kept,
     record: LaunchRecord,
-    { hasOwnUid, bounded }: { hasOwnUid: boolean; bounded?: Promise<void> },
+    { hasOwnUid, bounded }: { hasOwnUid: boolean; bounded?: Promise<void> | undefined },
   ) {
     this.#hasOwnUid = hasOwnUid;
     this.bounded = bounded;

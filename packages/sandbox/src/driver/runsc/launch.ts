@@ -8,6 +8,7 @@ import { openSharedSocket } from "../../link/frame/shared-read.ts";
 import type { HostEntry } from "../bubblewrap/host-root.ts";
 import { describeEnd } from "../describe-end.ts";
 import type { Attachment, Launched, LaunchRecord, LaunchSpec } from "../driver.ts";
+import { joinMeanwhile } from "../joining.ts";
 import { untilListening } from "../until-listening.ts";
 import { runscArgv } from "./argv.ts";
 import { doorOf, writeBundle } from "./bundle.ts";
@@ -38,7 +39,6 @@ export async function launchRunsc(context: LaunchContext, spec: LaunchSpec): Pro
     env: [],
     // The guest makes its own.
     socket: "",
-    cgroups: spec.cgroups,
     guest,
     log: `${spec.dir}/launch.log`,
   });
@@ -50,7 +50,8 @@ export async function launchRunsc(context: LaunchContext, spec: LaunchSpec): Pro
     gid: process.getgid?.() ?? 0,
     socket: doorOf(spec.dir),
   };
-  const launched = new RunscSandbox(keeper, spec.sandboxId, kept, record, ground);
+  const bounded = joinMeanwhile(keeper, spec.sandboxId, spec.cgroups);
+  const launched = new RunscSandbox(keeper, spec.sandboxId, kept, record, ground, bounded);
   try {
     await untilListening(launched, "gVisor");
   } catch (error) {
@@ -78,6 +79,7 @@ async function toEntry(path: string): Promise<HostEntry> {
 class RunscSandbox implements Launched {
   readonly record: LaunchRecord;
   readonly ended: Promise<string>;
+  readonly bounded: Promise<void> | undefined;
   readonly #keeper: Keeper;
   readonly #sandboxId: string;
   readonly #ground: Pick<Ground, "platform" | "rootless">;
@@ -88,8 +90,10 @@ class RunscSandbox implements Launched {
     kept: Kept,
     record: LaunchRecord,
     ground: Pick<Ground, "platform" | "rootless">,
+    bounded?: Promise<void>,
   ) {
     this.record = record;
+    this.bounded = bounded;
     this.#keeper = keeper;
     this.#sandboxId = sandboxId;
     this.#ground = ground;
