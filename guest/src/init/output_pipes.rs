@@ -44,9 +44,15 @@ pub fn rewatch(poller: &Poller, process: &mut Process) {
 }
 
 impl Guest {
-    pub fn on_output(&mut self, stream: u32, index: usize) {
+    pub fn on_output(&mut self, stream: u32, index: usize, flags: EventFlags) {
         let Some(process) = self.processes.get_mut(&stream) else { return };
-        let ended = take(&self.poller, process, index) == Some(Read::End);
+        // A pipe that has no writer and nothing to read: nothing can come any more. A terminal may be opened again.
+        let is_over = flags == EventFlags::HUP && !process.terminal;
+        let ended = if is_over {
+            process.pipes[index].take().is_some()
+        } else {
+            take(&self.poller, process, index) == Some(Read::End)
+        };
         enlist(self.link.as_mut(), process);
         if ended {
             self.finish_if_done(stream, Instant::now());
@@ -83,8 +89,10 @@ fn take(poller: &Poller, process: &mut Process, index: usize) -> Option<Read> {
             }
         }
         Read::End => {
-            // A terminal has a second descriptor, so that closing alone would not make the poller forget it.
-            let _ = poller.remove(&pipe.fd);
+            // It has a second descriptor, so that closing alone would not make the poller forget it.
+            if process.terminal {
+                let _ = poller.remove(&pipe.fd);
+            }
             process.pipes[index] = None;
         }
     }

@@ -11,10 +11,19 @@ use rustix::{
 
 /// The directories of a PATH that are not there and never will be, because nobody inside can make them.
 pub fn never_there(path: &str) -> HashSet<String> {
-    path.split(':').filter(|part| part.starts_with('/') && cannot_be(Path::new(part))).map(String::from).collect()
+    directories(path, |directory| fs::stat(directory).err() == Some(Errno::NOENT) && cannot_be(directory))
 }
 
-/// What was seen when a program was looked for ahead of its next use. For kernels whose read-only directories nobody changes
+/// The directories of a PATH in which nobody inside can change anything.
+pub fn closed(path: &str) -> HashSet<String> {
+    directories(path, is_closed)
+}
+
+fn directories(path: &str, are: impl Fn(&Path) -> bool) -> HashSet<String> {
+    path.split(':').filter(|part| part.starts_with('/') && are(Path::new(part))).map(String::from).collect()
+}
+
+/// What was seen when a program was looked for ahead of its next use. For kernels whose closed directories nobody changes
 /// while they are shown: neither can anybody inside, nor need a change outside be seen at once.
 pub struct PassedOver {
     pub name: String,
@@ -24,7 +33,7 @@ pub struct PassedOver {
 
 impl PassedOver {
     /// Nothing where the program is nowhere: it may be there the next time.
-    pub fn look(name: &str, path: &str, never_there: &HashSet<String>) -> Option<Self> {
+    pub fn look(name: &str, path: &str, never_there: &HashSet<String>, closed: &HashSet<String>) -> Option<Self> {
         if name.is_empty() || name.contains('/') {
             return None;
         }
@@ -32,7 +41,7 @@ impl PassedOver {
         for part in path.split(':').filter(|part| part.starts_with('/') && !never_there.contains(*part)) {
             match fs::access(Path::new(part).join(name), Access::EXISTS) {
                 Ok(()) => return Some(Self { name: name.into(), directories }),
-                Err(Errno::NOENT) if fs::access(part, Access::WRITE_OK) == Err(Errno::ROFS) => {
+                Err(Errno::NOENT) if closed.contains(part) => {
                     directories.insert(part.into());
                 }
                 Err(_) => {}
@@ -43,27 +52,36 @@ impl PassedOver {
 }
 
 fn cannot_be(directory: &Path) -> bool {
-    let mut ancestors = directory.ancestors();
-    match ancestors.next().map(fs::stat) {
-        Some(Err(Errno::NOENT)) => {}
-        _ => return false,
-    }
-    for ancestor in ancestors {
+    for ancestor in directory.ancestors().skip(1) {
         match fs::stat(ancestor) {
             Err(Errno::NOENT) => {}
-            Ok(found) => {
-                return match fs::access(ancestor, Access::WRITE_OK) {
-                    Err(Errno::ROFS) => true,
-                    // Its owner could change its mode.
-                    Err(Errno::ACCESS) => found.st_uid != getuid().as_raw(),
-                    _ => false,
-                };
-            }
+            Ok(_) => return is_closed(ancestor),
             // Covered, a link that leads nowhere, or not a directory: who knows.
             Err(_) => return false,
         }
     }
     false
+}
+
+/// Nobody inside can change what is in the directory, or put another in its place.
+fn is_closed(directory: &Path) -> bool {
+    let steps = directory.ancestors().zip(directory.ancestors().skip(1));
+    nobody_writes(directory)
+        && steps.into_iter().all(|(inner, outer)| nobody_writes(outer) || device(inner) != device(outer))
+}
+
+/// What is mounted somewhere cannot be moved away.
+fn device(directory: &Path) -> Option<u64> {
+    fs::stat(directory).ok().map(|found| found.st_dev)
+}
+
+fn nobody_writes(directory: &Path) -> bool {
+    match fs::access(directory, Access::WRITE_OK) {
+        Err(Errno::ROFS) => true,
+        // Its owner could change its mode.
+        Err(Errno::ACCESS) => fs::stat(directory).is_ok_and(|found| found.st_uid != getuid().as_raw()),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -80,11 +98,16 @@ mod tests {
         let place = |name: &str| folder.join(name).to_str().unwrap().to_owned();
         let writable = [place("bin"), place("a/b/bin"), place(""), place("link"), place("link/bin"), "bin".into()];
         assert_eq!(never_there(&writable.join(":")), HashSet::new());
+        assert_eq!(closed(&writable.join(":")), HashSet::new());
         // Files of /proc are the kernel's; directories cannot be made there by anybody.
-        let closed = "/proc/self/fdinfo/none/bin";
+        let own = "/proc/self/fdinfo/none/bin";
         if !getuid().is_root() {
-            assert_eq!(never_there(&format!("/usr/bin:{closed}:/bin")), HashSet::new(), "it is this process's own");
-            assert_eq!(never_there("/usr/none/bin:/usr/bin"), HashSet::from(["/usr/none/bin".to_owned()]));
+            let set = |directory: &str| HashSet::from([directory.to_owned()]);
+            assert_eq!(never_there(&format!("/usr/bin:{own}:/bin")), HashSet::new(), "it is this process's own");
+            assert_eq!(never_there("/usr/none/bin:/usr/bin"), set("/usr/none/bin"));
+            assert_eq!(closed("/usr/none/bin:/usr/bin:/tmp"), set("/usr/bin"));
+            let passed = |closed| PassedOver::look("sh", "/usr:/tmp:/usr/bin:/bin", &HashSet::new(), &closed).unwrap();
+            assert_eq!(passed(closed("/usr:/tmp:/bin")).directories, set("/usr"));
         }
         fs::remove_dir_all(&folder).unwrap();
     }

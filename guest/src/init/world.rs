@@ -13,7 +13,7 @@ use rustix::{
     process::Rlimit,
 };
 
-use super::search::{PassedOver, never_there};
+use super::search::{PassedOver, closed, never_there};
 use crate::{proto::link, rules::NETWORK_PROXY_PORT};
 
 pub const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -34,6 +34,8 @@ pub struct World {
     pub null: OwnedFd,
     /// Directories of the PATH in which nothing needs to be looked for; known once there was time to look.
     pub never_there: HashSet<String>,
+    /// Directories of the PATH that have what they have.
+    pub closed: HashSet<String>,
     /// The kernel is gVisor's: a call is dear, and after a fork this process fetches its memory anew, page by page.
     pub in_gvisor: bool,
     /// The name of the last program that was asked for, and where it need not be looked for again.
@@ -55,6 +57,7 @@ impl World {
             open_files: *open_files,
             null: fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?,
             never_there: HashSet::new(),
+            closed: HashSet::new(),
             last_name: String::new(),
             passed_over: None,
             note: None,
@@ -70,7 +73,10 @@ impl World {
             self.never_there = never_there(path);
         }
         if self.in_gvisor {
-            self.passed_over = PassedOver::look(&self.last_name, path, &self.never_there);
+            if self.closed.is_empty() {
+                self.closed = closed(path);
+            }
+            self.passed_over = PassedOver::look(&self.last_name, path, &self.never_there, &self.closed);
         }
     }
 
