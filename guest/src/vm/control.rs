@@ -69,7 +69,7 @@ pub fn serve(guest: Pid) -> io::Result<i32> {
     let waiting = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     epoll::add(&waiting, &control, epoll::EventData::new_u64(0), epoll::EventFlags::IN | epoll::EventFlags::ET)?;
     epoll::add(&waiting, &ended, epoll::EventData::new_u64(1), epoll::EventFlags::IN)?;
-    let mut machine = Machine { guest, control, data, random: open_random()?, parked: None };
+    let mut machine = Machine { guest, control, data, random: open_random()?, parked: None, woken: None };
     let mut line = Vec::new();
     let mut buffer = [0; 512];
     loop {
@@ -173,6 +173,8 @@ struct Machine {
     data: PathBuf,
     random: OwnedFd,
     parked: Option<Parked>,
+    /// Of no more use, and kept: closing its files frees a mount, which a copy's first command would wait for.
+    woken: Option<Parked>,
 }
 
 impl Machine {
@@ -210,7 +212,7 @@ impl Machine {
 
     fn open(&mut self, open: &Open) {
         // A port has one user at a time.
-        self.parked = None;
+        (self.parked, self.woken) = (None, None);
         let prepared = refresh(&self.random, open).and_then(|()| take_back()).and_then(|()| open_port(&self.data));
         match prepared {
             Ok(port) => {
@@ -239,10 +241,11 @@ impl Machine {
         let Some(parked) = self.parked.take() else {
             return self.say(&format!("error {} the machine is not parked\n", open.token));
         };
-        if let Err(error) = refresh(&self.random, open).and_then(|()| parked.rename(name)) {
-            return self.say(&format!("error {} {error}\n", open.token));
+        match refresh(&self.random, open).and_then(|()| parked.rename(name)) {
+            Ok(()) => self.say(&format!("ok {}\n", open.token)),
+            Err(error) => self.say(&format!("error {} {error}\n", open.token)),
         }
-        self.say(&format!("ok {}\n", open.token));
+        self.woken = Some(parked);
     }
 }
 

@@ -24,9 +24,15 @@ const MAX_NAME: usize = 64;
 const MOMENTARY: &str = "/run";
 
 pub struct Parked {
-    hostname: File,
-    hosts: File,
-    machine_id: File,
+    hostname: Kept,
+    hosts: Kept,
+    machine_id: Kept,
+}
+
+/// A file of the sandbox's, and how much is in it.
+struct Kept {
+    file: File,
+    length: usize,
 }
 
 impl Parked {
@@ -43,7 +49,7 @@ impl Parked {
         move_into_link_name_space(own.as_fd(), Some(LinkNameSpaceType::Mount))?;
         chdir("/")?;
         let [hostname, hosts, machine_id] = files?;
-        Ok(Self { hostname, hosts, machine_id })
+        Ok(Self { hostname: Kept::new(hostname)?, hosts: Kept::new(hosts)?, machine_id: Kept::new(machine_id)? })
     }
 
     /// A name and a machine id that no other copy has.
@@ -53,17 +59,23 @@ impl Parked {
             return Err(io::Error::other("not a host's name"));
         }
         sethostname(name.as_bytes())?;
-        write(&self.hostname, &format!("{name}\n"))?;
-        write(&self.hosts, &hosts(name))?;
-        write(&self.machine_id, &machine_id()?)
+        self.hostname.write(&format!("{name}\n"))?;
+        self.hosts.write(&hosts(name))?;
+        self.machine_id.write(&machine_id()?)
     }
 }
 
-/// Names of sandboxes are equally long, and so is what is made of them: hardly ever is anything to be cut off.
-fn write(file: &File, content: &str) -> io::Result<()> {
-    file.write_all_at(content.as_bytes(), 0)?;
-    let length = content.len() as u64;
-    if file.metadata()?.len() == length { Ok(()) } else { file.set_len(length) }
+impl Kept {
+    fn new(file: File) -> io::Result<Self> {
+        let length = file.metadata()?.len() as usize;
+        Ok(Self { file, length })
+    }
+
+    /// Names of sandboxes are equally long, and so is what is made of them: hardly ever is anything to be cut off.
+    fn write(&self, content: &str) -> io::Result<()> {
+        self.file.write_all_at(content.as_bytes(), 0)?;
+        if content.len() < self.length { self.file.set_len(content.len() as u64) } else { Ok(()) }
+    }
 }
 
 /// The first process of the guest's namespaces, which the one that started them waits for.

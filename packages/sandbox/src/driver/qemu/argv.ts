@@ -120,7 +120,8 @@ function kernelCommandLine({ accel, tscKhz }: MachineShape, link: string): strin
     ...["console=ttyS0", "loglevel=1", "panic=-1", "reboot=t", "edd=off", "random.trust_cpu=off"],
     // What the wall uses of them. Others have no rules here, and are asked at each call all the same; nor does anybody ask for what
     // the kernel would note at each change of process.
-    ...["lsm=landlock,yama", "audit=0", "psi=0"],
+    // Twice a second the kernel would look whether its memory is in pieces.
+    ...["lsm=landlock,yama", "audit=0", "psi=0", "sysctl.vm.compaction_proactiveness=0"],
     ...(accel === "tcg" ? ["norandmaps", "mitigations=off", ...clock] : []),
     `caisson.link=${link}`,
   ].join(" ");
