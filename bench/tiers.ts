@@ -3,7 +3,7 @@ import { spawnSync } from "node:child_process";
 import type { Client } from "@caisson/client";
 import { canStartDockerd, startDockerd, type TestEngine } from "../test/support/dockerd.ts";
 import { type BenchDaemon, startDaemon } from "./support/daemon.ts";
-import { interleave, median } from "./support/measure.ts";
+import { interleave, median, several } from "./support/measure.ts";
 import { plainRunsc } from "./support/plain-runsc.ts";
 import { progress, Report } from "./support/report.ts";
 import { benchMicrovms } from "./tiers/microvm.ts";
@@ -92,7 +92,7 @@ async function benchGvisor(warm: BenchDaemon): Promise<void> {
     {
       pooled: () => first(warm.client, "runsc"),
       run: async () => succeed(runsc.argv()),
-      exec: () => box.run(["true"]),
+      exec: several(() => box.run(["true"]), 5, 200),
     },
     rounds,
     // Time for the pool to be filled again.

@@ -22,6 +22,11 @@ export async function interleave<K extends string>(
   return times;
 }
 
+/** A subject so short that a single time of it is mostly noise: the median of several, each after a pause. */
+export function several(subject: Subject, times: number, pauseMs: number): Subject {
+  return async () => median((await interleave({ subject }, times, { warmup: 0, pauseMs })).subject);
+}
+
 export function median(values: number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Client } from "@caisson/client";
 import { BareSpawner } from "../support/bare-spawner.ts";
 import type { BenchDaemon } from "../support/daemon.ts";
-import { interleave, median } from "../support/measure.ts";
+import { interleave, median, several } from "../support/measure.ts";
 import { plainRunsc } from "../support/plain-runsc.ts";
 import { progress, type Report } from "../support/report.ts";
 
@@ -36,7 +36,7 @@ export async function benchMicrovms(
       clone: () => ran(cold.client),
       pool: () => ran(warm.client),
       run: async () => void spawnSync(runsc.argv()[0]!, runsc.argv().slice(1)),
-      exec: () => box.run(["true"]),
+      exec: several(() => box.run(["true"]), 5, 200),
       spawn: bare.spawn,
     },
     rounds,
