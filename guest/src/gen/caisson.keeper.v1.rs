@@ -8,7 +8,7 @@
 pub struct KeeperRequest {
     #[prost(uint32, tag = "1")]
     pub id: u32,
-    #[prost(oneof = "keeper_request::Request", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11")]
+    #[prost(oneof = "keeper_request::Request", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10")]
     pub request: ::core::option::Option<keeper_request::Request>,
 }
 /// Nested message and enum types in `KeeperRequest`.
@@ -32,8 +32,6 @@ pub mod keeper_request {
         #[prost(message, tag = "9")]
         GiveToMonitor(super::GiveToMonitor),
         #[prost(message, tag = "10")]
-        Join(super::Join),
-        #[prost(message, tag = "11")]
         KeepMemory(super::KeepMemory),
     }
 }
@@ -45,7 +43,7 @@ pub struct KeeperReply {
     /// Set instead of a reply when it failed.
     #[prost(message, optional, tag = "2")]
     pub failure: ::core::option::Option<KeeperFailure>,
-    #[prost(oneof = "keeper_reply::Reply", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
+    #[prost(oneof = "keeper_reply::Reply", tags = "3, 4, 5, 6, 7, 8, 9, 10, 11")]
     pub reply: ::core::option::Option<keeper_reply::Reply>,
 }
 /// Nested message and enum types in `KeeperReply`.
@@ -69,8 +67,6 @@ pub mod keeper_reply {
         #[prost(message, tag = "10")]
         Given(super::Given),
         #[prost(message, tag = "11")]
-        Joined(super::Joined),
-        #[prost(message, tag = "12")]
         MemoryKept(super::MemoryKept),
     }
 }
@@ -103,7 +99,7 @@ pub struct Launch {
     pub uid: u32,
     #[prost(uint32, tag = "6")]
     pub gid: u32,
-    /// Files named cgroup.procs that the process joins before it starts.
+    /// Files named cgroup.procs of groups that the process is in from its first moment.
     #[prost(string, repeated, tag = "7")]
     pub cgroups: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
     #[prost(string, tag = "8")]
@@ -285,20 +281,6 @@ pub struct GiveToMonitor {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Given {
-}
-/// Moves a sandbox's outer process, and what that has started already, into groups. Nothing of a caller's runs inside yet.
-/// The first process to be moved waits until every processor has passed a quiet moment, which is as long as the rest of a
-/// launch: this way they pass at the same time.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Join {
-    #[prost(string, tag = "1")]
-    pub sandbox: ::prost::alloc::string::String,
-    /// Files named cgroup.procs.
-    #[prost(string, repeated, tag = "2")]
-    pub cgroups: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
-}
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
-pub struct Joined {
 }
 /// Copies the memory of a machine that stands still, as whoever plays it has it mapped.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -17,8 +17,8 @@ use rustix::{
 
 use super::{
     failure::Failure,
+    groups::Groups,
     handed::{self, Memories},
-    join::procs_of,
     privilege::is_host_root,
     process, reach, socket,
 };
@@ -27,7 +27,7 @@ use crate::{
     sys::{
         descriptors::close_range,
         launching::{exec, place_closing, place_descriptor, reset_signals},
-        worker::{Forked, exit_now, fork},
+        worker::{Forked, exit_now},
     },
     wall::forbid_cores,
 };
@@ -60,6 +60,7 @@ pub fn begin(launch: Launch, memories: &mut Memories) -> Result<Starting, Failur
         move |errno| Failure::errno("SANDBOX_FAILED", doing, errno)
     };
     let plan = Plan::new(&launch)?;
+    let mut groups = Groups::open(&launch.cgroups)?;
     let (status_read, status_write) = pipe_with(PipeFlags::CLOEXEC).map_err(failed("making a pipe"))?;
     let null =
         open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(failed("opening /dev/null"))?;
@@ -79,12 +80,12 @@ pub fn begin(launch: Launch, memories: &mut Memories) -> Result<Starting, Failur
     let listening = listening.map_err(failed("making the sandbox's socket"))?;
 
     let stdio = Descriptors { null, log, listening, status: status_write, handed };
-    match fork() {
+    match groups.fork() {
         Err(errno) => {
             let _ = unlink(&launch.socket);
             Err(failed("forking")(errno))
         }
-        Ok(Forked::Child) => plan.run(&stdio),
+        Ok(Forked::Child) => plan.run(&stdio, &groups),
         Ok(Forked::Parent(pid)) => {
             let start_time = process::stat(pid.as_raw_nonzero().get()).map_or(0, |stat| stat.start_time);
             Ok(Starting { sandbox: launch.sandbox, pid, start_time, status: status_read, socket: launch.socket })
@@ -120,7 +121,6 @@ struct Descriptors {
 struct Plan {
     argv: Vec<CString>,
     env: Vec<CString>,
-    cgroups: Vec<String>,
     guest: String,
     uid: u32,
     gid: u32,
@@ -139,7 +139,6 @@ impl Plan {
         Ok(Self {
             argv: launch.argv.iter().map(fill).map(text).collect::<Result<_, _>>()?,
             env: launch.env.iter().cloned().map(text).collect::<Result<_, _>>()?,
-            cgroups: launch.cgroups.clone(),
             guest: launch.guest.clone(),
             uid: launch.uid,
             gid: launch.gid,
@@ -148,8 +147,9 @@ impl Plan {
     }
 
     /// In the child.
-    fn run(&self, descriptors: &Descriptors) -> ! {
-        match self.settle(descriptors).and_then(|()| arrange(descriptors).map_err(at("arranging descriptors"))) {
+    fn run(&self, descriptors: &Descriptors, groups: &Groups) -> ! {
+        match self.settle(descriptors, groups).and_then(|()| arrange(descriptors).map_err(at("arranging descriptors")))
+        {
             Err(failed) => tell(descriptors.status.as_fd(), failed),
             Ok(status) => match self.drop_privileges() {
                 Err(failed) => tell(status.as_fd(), failed),
@@ -163,13 +163,11 @@ impl Plan {
     }
 
     /// What needs the keeper's own rights and descriptors.
-    fn settle(&self, descriptors: &Descriptors) -> Result<(), Failed> {
+    fn settle(&self, descriptors: &Descriptors, groups: &Groups) -> Result<(), Failed> {
         self.die_with_keeper().map_err(at("staying with the keeper"))?;
         sign(&descriptors.log).map_err(at("writing the launch log"))?;
         setsid().map_err(at("starting a session"))?;
-        for file in &self.cgroups {
-            join_cgroup(file).map_err(at("joining a cgroup"))?;
-        }
+        groups.join().map_err(at("joining a cgroup"))?;
         if self.uid != 0 {
             reach::make_reachable(Path::new(&self.guest)).map_err(at("making the guest binary reachable"))?;
         }
@@ -214,11 +212,6 @@ fn sign(log: &OwnedFd) -> Result<(), Errno> {
     let pid = getpid().as_raw_nonzero();
     let start_time = process::stat(pid.get()).ok_or(Errno::SRCH)?.start_time;
     write(log, format!("launched {pid} {start_time}\n").as_bytes()).map(drop)
-}
-
-/// "0" is the writer itself, in both versions of cgroups.
-fn join_cgroup(file: &str) -> Result<(), Errno> {
-    write(&procs_of(file)?, b"0").map(drop)
 }
 
 /// Only 0–2, the listening socket, what is handed over and the status report remain; the latter, which is returned,

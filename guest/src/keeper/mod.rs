@@ -4,9 +4,9 @@
 mod attach;
 mod events;
 mod failure;
+mod groups;
 mod handed;
 mod identify;
-mod join;
 mod launch;
 mod machine_memory;
 mod monitor;

@@ -21,7 +21,6 @@ use super::{
     failure::Failure,
     handed::Memories,
     identify::identify,
-    join::join,
     launch::{self, Starting},
     machine_memory::keep_memory,
     monitor::give_to_monitor,
@@ -32,7 +31,7 @@ use super::{
     worker::{Standby, Worker},
 };
 use crate::proto::keeper::{
-    Adopt, Adopted, Attach, Join, KeepMemory, KeeperReply, KeeperRequest, Launch, Launched, keeper_reply::Reply,
+    Adopt, Adopted, Attach, KeepMemory, KeeperReply, KeeperRequest, Launch, Launched, keeper_reply::Reply,
     keeper_request::Request,
 };
 
@@ -142,7 +141,6 @@ impl Keeper {
             Some(Request::RemoveTree(request)) => self.work(id, || remove_tree(&request.path)),
             Some(Request::TreeSize(request)) => self.work(id, || tree_size(&request.path)),
             Some(Request::Identify(_)) => self.work(id, identify),
-            Some(Request::Join(request)) => self.join(id, &request),
             Some(Request::GiveToMonitor(request)) => self.work(id, || give_to_monitor(&request)),
             Some(Request::KeepMemory(request)) => self.keep_memory(id, &request),
         }
@@ -186,13 +184,6 @@ impl Keeper {
         self.events.add(Waiting::End(watched.sandbox.clone(), watched.outer()), EventFlags::IN)?;
         self.sandboxes.insert(watched.sandbox.clone(), watched);
         Ok(())
-    }
-
-    fn join(&mut self, id: u32, Join { sandbox, cgroups }: &Join) -> Result<(), Errno> {
-        match self.sandboxes.get(sandbox).map(Watched::number) {
-            None => self.fail(id, Failure::new("SANDBOX_NOT_FOUND", "no such sandbox is running")),
-            Some(outer) => self.work(id, || join(outer, cgroups)),
-        }
     }
 
     fn kill(&mut self, id: u32, sandbox: &str) -> Result<(), Errno> {

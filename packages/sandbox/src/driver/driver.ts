@@ -83,8 +83,6 @@ export interface LaunchRecord {
 /** A started sandbox, sealed or not. */
 export interface Launched {
   readonly record: LaunchRecord;
-  /** Settles when it is in its groups, where that is later than its start; it may be used only then. */
-  readonly bounded?: Promise<void> | undefined;
   /** Opens the link. May be called again after a cut. */
   connect(): Promise<Duplex>;
   /** Ends everything inside at once; resolves when it is gone. */

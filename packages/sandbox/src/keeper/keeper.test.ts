@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, statSync } from "node:fs";
+import { dirname } from "node:path";
 import { test } from "node:test";
+import { CgroupV2 } from "../limits/cgroup/v2.ts";
 import { findCgroups } from "../limits/index.ts";
 import { connectSocket } from "./connect.ts";
 import { Keeper, type LaunchInit, launchedProcess } from "./keeper.ts";
@@ -230,33 +232,40 @@ for (const account of accounts()) {
 // Others may make no groups here.
 const root = accounts().find(({ uid }) => uid === 0);
 if (root) {
-  test("everything that a sandbox has started joins its groups", async (t) => {
+  test("everything that a sandbox starts is in its groups", async (t) => {
     const found = findCgroups(randomUUID().slice(0, 12));
     if (!found.cgroups) return t.skip(found.reason);
     const { cgroups } = found;
     await using bench = new Bench(root);
-    const mark = `caisson-mark-${randomUUID()}`;
-    const script = `setsid tail -f /dev/null ${mark} & (tail -f /dev/null ${mark} &) ; exec tail -f /dev/null ${mark}`;
-    const init = inNamespace(bench, true, script);
-    const group = cgroups.make(init.sandbox);
-    const files = [...group.procs];
-    const kept = await bench.keeper.launch(init);
-    await eventually("all have started", () => processesWith(mark).length >= 4);
-    await bench.keeper.join(init.sandbox, files);
-    const members = [...processesWith(mark), kept.pid].map(String);
-    for (const file of files) {
-      const listed = readFileSync(file, "utf8").split("\n");
-      for (const pid of members) assert.ok(listed.includes(pid), `${pid} is not in ${file}`);
-    }
-    await assert.rejects(bench.keeper.join(init.sandbox, ["/nowhere/cgroup.procs"]), {
-      code: "SANDBOX_FAILED",
-      message: /joining a cgroup/,
-    });
-    await bench.keeper.kill(init.sandbox);
-    await assert.rejects(bench.keeper.join(init.sandbox, files), { code: "SANDBOX_NOT_FOUND" });
+    const group = cgroups.make("sandbox");
+    await hasAllIn(bench, [...group.procs]);
     await group.remove();
     cgroups.close();
   });
+
+  test("everything that a sandbox starts is born in its group of the second version", async (t) => {
+    const mount = /^\S+ (\S+) cgroup2 /m.exec(readFileSync("/proc/mounts", "utf8"))?.[1];
+    if (mount === undefined) return t.skip("no hierarchy of control groups of the second version is mounted");
+    await using bench = new Bench(root);
+    const group = new CgroupV2(`${mount}/caisson-${randomUUID()}`);
+    mkdirSync(dirname(group.procs[0]!));
+    await hasAllIn(bench, [...group.procs]);
+    await group.remove();
+  });
+}
+
+async function hasAllIn(bench: Bench, cgroups: string[]): Promise<void> {
+  const mark = `caisson-mark-${randomUUID()}`;
+  const script = `setsid tail -f /dev/null ${mark} & (tail -f /dev/null ${mark} &) ; exec tail -f /dev/null ${mark}`;
+  const init = { ...inNamespace(bench, true, script), cgroups };
+  const kept = await bench.keeper.launch(init);
+  await eventually("all have started", () => processesWith(mark).length >= 4);
+  const members = [...processesWith(mark), kept.pid].map(String);
+  for (const file of cgroups) {
+    const listed = readFileSync(file, "utf8").split("\n");
+    for (const pid of members) assert.ok(listed.includes(pid), `${pid} is not in ${file}`);
+  }
+  await bench.keeper.kill(init.sandbox);
 }
 
 test("what is not a keeper is an error, not a hang", async () => {

@@ -107,15 +107,6 @@ export class Keeper {
     }
   }
 
-  /** Moves everything of a sandbox that has just been launched into groups, by their files named cgroup.procs. */
-  async join(sandbox: string, cgroups: string[]): Promise<void> {
-    try {
-      await this.#ask({ case: "join", value: { sandbox, cgroups } }, "joined");
-    } catch (thrown) {
-      throw thrown instanceof KeeperDied ? unavailable(thrown) : thrown;
-    }
-  }
-
   /** Removes a directory and everything in it, whoever owns it; resolves with the bytes freed. */
   async removeTree(path: string): Promise<bigint> {
     const value = { path: await realName(path) };

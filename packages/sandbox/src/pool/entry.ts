@@ -99,17 +99,15 @@ export async function launchEntry(
     const { connect, ended, record } = launched;
     const options: OpenOptions = hooks.build === undefined ? { ended } : { ended, build: hooks.build };
     const opening = hooks.openGuest(() => connect.call(launched), options);
-    // All are awaited to the end, so that none is left running when another fails.
-    const [guest, ...others] = await Promise.allSettled([
+    // Both are awaited to the end, so that neither is left running when the other fails.
+    const [guest, noted] = await Promise.allSettled([
       opening,
       (async () => hooks.onLaunched(sandboxId, record))(),
-      launched.bounded,
     ]);
     if (guest.status === "rejected") throw guest.reason;
-    for (const other of others) {
-      if (other.status === "fulfilled") continue;
+    if (noted.status === "rejected") {
       guest.value.close();
-      throw other.reason;
+      throw noted.reason;
     }
     return { sandboxId, dir, launched, guest: guest.value, ...at };
   } catch (error) {

@@ -53,25 +53,6 @@ test("a prewarmed pool gives sandboxes that waited, each once", async () => {
   assert.ok(!taken.some(({ id }) => id === again.id));
 });
 
-test("a sandbox is given out once it is in its groups, and never without them", async () => {
-  await using h = new Harness({ max: 0 });
-  const joining = Promise.withResolvers<void>();
-  h.driver.bounded = joining.promise;
-  let isTaken = false;
-  const taking = h.pool.take(h.kind).finally(() => {
-    isTaken = true;
-  });
-  await h.until(() => h.launched.length === 1);
-  await sleep(20);
-  assert.equal(isTaken, false);
-  joining.resolve();
-  await taking;
-  h.driver.bounded = Promise.reject(new Error("no such group"));
-  await assert.rejects(h.pool.take(h.kind), { code: "SANDBOX_FAILED" });
-  assert.equal(h.driver.alive.size, 1, "what has no bounds was killed");
-  assert.equal(h.gone.length, 1);
-});
-
 test("gives a spare one only when nobody waits, and takes back what is not used", async () => {
   await using h = new Harness({ min: 2, refillAtMostMs: 20 });
   h.pool.prewarm(h.kind);

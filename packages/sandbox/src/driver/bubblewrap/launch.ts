@@ -6,7 +6,6 @@ import type { Keeper, Kept } from "../../keeper/index.ts";
 import { openSharedSocket } from "../../link/frame/shared-read.ts";
 import { describeEnd } from "../describe-end.ts";
 import type { Attachment, Launched, LaunchRecord, LaunchSpec, MountSource } from "../driver.ts";
-import { joinMeanwhile } from "../joining.ts";
 import { bubblewrapArgv } from "./argv.ts";
 import { bubblewrapMechanisms } from "./mechanisms.ts";
 import type { Ground } from "./probe.ts";
@@ -35,6 +34,7 @@ export async function launchBubblewrap(
     env: [],
     socket,
     ...(uid === undefined ? {} : { uid, gid: uid }),
+    cgroups: spec.cgroups,
     guest,
     log,
   });
@@ -46,10 +46,7 @@ export async function launchBubblewrap(
     gid: uid ?? process.getgid?.() ?? 0,
     socket,
   };
-  return new BubblewrapSandbox(keeper, spec.sandboxId, kept, record, {
-    hasOwnUid: uid !== undefined,
-    bounded: joinMeanwhile(keeper, spec.sandboxId, spec.cgroups),
-  });
+  return new BubblewrapSandbox(keeper, spec.sandboxId, kept, record, uid !== undefined);
 }
 
 /** Finds a sandbox again by its record. */
@@ -60,26 +57,18 @@ export async function adoptBubblewrap(
 ): Promise<Launched | undefined> {
   const kept = await keeper.adopt(sandboxId, { pid: record.pid, startTime: BigInt(record.startTime) });
   const hasOwnUid = record.uid !== (await keeper.identity()).uid;
-  return kept && new BubblewrapSandbox(keeper, sandboxId, kept, record, { hasOwnUid });
+  return kept && new BubblewrapSandbox(keeper, sandboxId, kept, record, hasOwnUid);
 }
 
 class BubblewrapSandbox implements Launched {
   readonly record: LaunchRecord;
   readonly ended: Promise<string>;
-  readonly bounded: Promise<void> | undefined;
   readonly #keeper: Keeper;
   readonly #sandboxId: string;
   readonly #hasOwnUid: boolean;
 
-  constructor(
-    keeper: Keeper,
-    sandboxId: string,
-    kept: Kept,
-    record: LaunchRecord,
-    { hasOwnUid, bounded }: { hasOwnUid: boolean; bounded?: Promise<void> | undefined },
-  ) {
+  constructor(keeper: Keeper, sandboxId: string, kept: Kept, record: LaunchRecord, hasOwnUid: boolean) {
     this.#hasOwnUid = hasOwnUid;
-    this.bounded = bounded;
     this.record = record;
     this.#keeper = keeper;
     this.#sandboxId = sandboxId;

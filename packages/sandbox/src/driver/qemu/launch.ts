@@ -2,7 +2,6 @@ import { dirname } from "node:path";
 import type { Duplex } from "node:stream";
 import type { Keeper } from "../../keeper/index.ts";
 import type { Launched, LaunchRecord, LaunchSpec } from "../driver.ts";
-import { joinMeanwhile } from "../joining.ts";
 import { keepNote, memoryOf, notedShape, noteMachine } from "../microvm/description.ts";
 import { type MachineParts, MachineSandbox, recordOf } from "../microvm/sandbox.ts";
 import type { Template } from "../microvm/template.ts";
@@ -29,19 +28,16 @@ export async function launchQemu(
   spec: LaunchSpec,
   uid?: number,
 ): Promise<Launched> {
-  const { sandboxId, dir, wakeAs } = spec;
-  // In the copy of a sandbox commands go on at once.
-  const isIdle = spec.machine === undefined || wakeAs !== undefined;
+  const { sandboxId, dir, cgroups } = spec;
   await noteMachine(dir, template);
   const { kept, data } = await startMachine(context, {
-    ...{ sandboxId, dir, template, cgroups: isIdle ? [] : spec.cgroups },
+    ...{ sandboxId, dir, cgroups, template },
     start: { kind: "saved" },
     ...(uid === undefined ? {} : { uid }),
   });
   const record = recordOf("qemu", kept, data, uid ?? context.ground.uid);
   const parts = { keeper: context.keeper, sandboxId, dir, kept, record, shape: template.shape };
-  const bounded = isIdle ? joinMeanwhile(context.keeper, sandboxId, spec.cgroups) : undefined;
-  return new QemuSandbox(parts, uid !== undefined, { wakeAs, bounded });
+  return new QemuSandbox(parts, uid !== undefined, spec.wakeAs);
 }
 
 /** Finds a machine again by its record. */
@@ -59,20 +55,14 @@ export async function adoptQemu(
 }
 
 class QemuSandbox extends MachineSandbox<MachineShape> {
-  readonly bounded: Promise<void> | undefined;
   readonly #hasOwnUid: boolean;
   /** The name that a copy of a parked machine gets when it is first spoken to. */
   #wakeAs: string | undefined;
 
-  constructor(
-    machine: MachineParts<MachineShape>,
-    hasOwnUid: boolean,
-    begun: { wakeAs?: string | undefined; bounded?: Promise<void> | undefined } = {},
-  ) {
+  constructor(machine: MachineParts<MachineShape>, hasOwnUid: boolean, wakeAs?: string) {
     super(machine, "QEMU");
-    this.bounded = begun.bounded;
     this.#hasOwnUid = hasOwnUid;
-    this.#wakeAs = begun.wakeAs;
+    this.#wakeAs = wakeAs;
   }
 
   connect(): Promise<Duplex> {

@@ -8,7 +8,6 @@ import { openSharedSocket } from "../../link/frame/shared-read.ts";
 import type { HostEntry } from "../bubblewrap/host-root.ts";
 import { describeEnd } from "../describe-end.ts";
 import type { Attachment, Launched, LaunchRecord, LaunchSpec } from "../driver.ts";
-import { joinMeanwhile } from "../joining.ts";
 import { untilListening } from "../until-listening.ts";
 import { runscArgv } from "./argv.ts";
 import { doorOf, writeBundle } from "./bundle.ts";
@@ -39,6 +38,7 @@ export async function launchRunsc(context: LaunchContext, spec: LaunchSpec): Pro
     env: [],
     // The guest makes its own.
     socket: "",
+    cgroups: spec.cgroups,
     guest,
     log: `${spec.dir}/launch.log`,
   });
@@ -50,8 +50,7 @@ export async function launchRunsc(context: LaunchContext, spec: LaunchSpec): Pro
     gid: process.getgid?.() ?? 0,
     socket: doorOf(spec.dir),
   };
-  const bounded = joinMeanwhile(keeper, spec.sandboxId, spec.cgroups);
-  const launched = new RunscSandbox(keeper, spec.sandboxId, kept, record, ground, bounded);
+  const launched = new RunscSandbox(keeper, spec.sandboxId, kept, record, ground);
   try {
     await untilListening(launched, "gVisor");
   } catch (error) {
@@ -79,7 +78,6 @@ async function toEntry(path: string): Promise<HostEntry> {
 class RunscSandbox implements Launched {
   readonly record: LaunchRecord;
   readonly ended: Promise<string>;
-  readonly bounded: Promise<void> | undefined;
   readonly #keeper: Keeper;
   readonly #sandboxId: string;
   readonly #ground: Pick<Ground, "platform" | "rootless">;
@@ -90,10 +88,8 @@ class RunscSandbox implements Launched {
     kept: Kept,
     record: LaunchRecord,
     ground: Pick<Ground, "platform" | "rootless">,
-    bounded?: Promise<void>,
   ) {
     this.record = record;
-    this.bounded = bounded;
     this.#keeper = keeper;
     this.#sandboxId = sandboxId;
     this.#ground = ground;

@@ -13,8 +13,6 @@ export class FakeDriver implements Driver {
   readonly specs: LaunchSpec[] = [];
   readonly alive = new Map<string, { guest: FakeGuest; die: (reason: string) => Promise<void> }>();
   failing = false;
-  /** Sandboxes are in their groups when it settles. */
-  bounded: Promise<void> | undefined;
   /** Launches wait for it. */
   hold: Promise<void> | undefined;
   /** Launches under way, and the most there ever were. */
@@ -49,7 +47,6 @@ export class FakeDriver implements Driver {
       this.alive.set(spec.sandboxId, { guest, die });
       return {
         record: { driver: "fake", pid: noProcess, startTime: 1, uid: 0, gid: 0, socket: guest.path },
-        bounded: this.bounded,
         connect: guest.connect,
         kill: () => die("killed"),
         ended,

@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file caisson/keeper/v1/keeper.proto.
  */
 export const file_caisson_keeper_v1_keeper: GenFile = /*@__PURE__*/
-  fileDesc("Ch5jYWlzc29uL2tlZXBlci92MS9rZWVwZXIucHJvdG8SEWNhaXNzb24ua2VlcGVyLnYxIokECg1LZWVwZXJSZXF1ZXN0EgoKAmlkGAEgASgNEisKBmxhdW5jaBgCIAEoCzIZLmNhaXNzb24ua2VlcGVyLnYxLkxhdW5jaEgAEisKBmF0dGFjaBgDIAEoCzIZLmNhaXNzb24ua2VlcGVyLnYxLkF0dGFjaEgAEikKBWFkb3B0GAQgASgLMhguY2Fpc3Nvbi5rZWVwZXIudjEuQWRvcHRIABInCgRraWxsGAUgASgLMhcuY2Fpc3Nvbi5rZWVwZXIudjEuS2lsbEgAEjQKC3JlbW92ZV90cmVlGAYgASgLMh0uY2Fpc3Nvbi5rZWVwZXIudjEuUmVtb3ZlVHJlZUgAEjAKCXRyZWVfc2l6ZRgHIAEoCzIbLmNhaXNzb24ua2VlcGVyLnYxLlRyZWVTaXplSAASLwoIaWRlbnRpZnkYCCABKAsyGy5jYWlzc29uLmtlZXBlci52MS5JZGVudGlmeUgAEjsKD2dpdmVfdG9fbW9uaXRvchgJIAEoCzIgLmNhaXNzb24ua2VlcGVyLnYxLkdpdmVUb01vbml0b3JIABInCgRqb2luGAogASgLMhcuY2Fpc3Nvbi5rZWVwZXIudjEuSm9pbkgAEjQKC2tlZXBfbWVtb3J5GAsgASgLMh0uY2Fpc3Nvbi5rZWVwZXIudjEuS2VlcE1lbW9yeUgAQgkKB3JlcXVlc3QiqAQKC0tlZXBlclJlcGx5EgoKAmlkGAEgASgNEjEKB2ZhaWx1cmUYAiABKAsyIC5jYWlzc29uLmtlZXBlci52MS5LZWVwZXJGYWlsdXJlEi8KCGxhdW5jaGVkGAMgASgLMhsuY2Fpc3Nvbi5rZWVwZXIudjEuTGF1bmNoZWRIABIvCghhdHRhY2hlZBgEIAEoCzIbLmNhaXNzb24ua2VlcGVyLnYxLkF0dGFjaGVkSAASLQoHYWRvcHRlZBgFIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLkFkb3B0ZWRIABIpCgVlbmRlZBgGIAEoCzIYLmNhaXNzb24ua2VlcGVyLnYxLkVuZGVkSAASLQoHcmVtb3ZlZBgHIAEoCzIaLmNhaXNzb24ua2VlcGVyLnYxLlJlbW92ZWRIABInCgRzaXplGAggASgLMhcuY2Fpc3Nvbi5rZWVwZXIudjEuU2l6ZUgAEi8KCGlkZW50aXR5GAkgASgLMhsuY2Fpc3Nvbi5rZWVwZXIudjEuSWRlbnRpdHlIABIpCgVnaXZlbhgKIAEoCzIYLmNhaXNzb24ua2VlcGVyLnYxLkdpdmVuSAASKwoGam9pbmVkGAsgASgLMhkuY2Fpc3Nvbi5rZWVwZXIudjEuSm9pbmVkSAASNAoLbWVtb3J5X2tlcHQYDCABKAsyHS5jYWlzc29uLmtlZXBlci52MS5NZW1vcnlLZXB0SABCBwoFcmVwbHkiPQoNS2VlcGVyRmFpbHVyZRIMCgRjb2RlGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDQoFZXJybm8YAyABKA0itgEKBkxhdW5jaBIPCgdzYW5kYm94GAEgASgJEgwKBGFyZ3YYAiADKAkSCwoDZW52GAMgAygJEg4KBnNvY2tldBgEIAEoCRILCgN1aWQYBSABKA0SCwoDZ2lkGAYgASgNEg8KB2Nncm91cHMYByADKAkSDQoFZ3Vlc3QYCCABKAkSCwoDbG9nGAkgASgJEikKBmhhbmRlZBgKIAMoCzIZLmNhaXNzb24ua2VlcGVyLnYxLkhhbmRlZCK5AQoGSGFuZGVkEiwKBGtpbmQYASABKA4yHi5jYWlzc29uLmtlZXBlci52MS5IYW5kZWQuS2luZBIMCgRuYW1lGAIgASgJEgwKBHBhdGgYAyABKAkiZQoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDQoJS0lORF9SRUFEEAESDwoLS0lORF9VUERBVEUQAhIPCgtLSU5EX0xJU1RFThADEhYKEktJTkRfU0VBTEVEX01FTU9SWRAEIisKCExhdW5jaGVkEgsKA3BpZBgBIAEoDRISCgpzdGFydF90aW1lGAIgASgEIl4KBkF0dGFjaBIOCgZzb2NrZXQYASABKAkSKgoHc291cmNlcxgCIAMoCzIZLmNhaXNzb24ua2VlcGVyLnYxLlNvdXJjZRILCgN1aWQYAyABKA0SCwoDZ2lkGAQgASgNIlMKBlNvdXJjZRIMCgRwYXRoGAEgASgJEhEKCXJlYWRfb25seRgCIAEoCBIRCgltYXBfb3duZXIYAyABKAgSFQoNcmVmdXNlX25lc3RlZBgEIAEoCCI+CghBdHRhY2hlZBIyCgthdHRhY2htZW50cxgBIAMoCzIdLmNhaXNzb24ua2VlcGVyLnYxLkF0dGFjaG1lbnQiPAoKQXR0YWNobWVudBIOCgZkZXZpY2UYASABKAQSDQoFaW5vZGUYAiABKAQSDwoHaXNfZmlsZRgDIAEoCCI5CgVBZG9wdBIPCgdzYW5kYm94GAEgASgJEgsKA3BpZBgCIAEoDRISCgpzdGFydF90aW1lGAMgASgEIhgKB0Fkb3B0ZWQSDQoFYWxpdmUYASABKAgiFwoES2lsbBIPCgdzYW5kYm94GAEgASgJIjYKBUVuZGVkEg8KB3NhbmRib3gYASABKAkSDAoEY29kZRgCIAEoBRIOCgZzaWduYWwYAyABKA0iGgoKUmVtb3ZlVHJlZRIMCgRwYXRoGAEgASgJIhgKB1JlbW92ZWQSDQoFYnl0ZXMYASABKAQiGAoIVHJlZVNpemUSDAoEcGF0aBgBIAEoCSIkCgRTaXplEg0KBWJ5dGVzGAEgASgEEg0KBWZpbGVzGAIgASgEIjoKDUdpdmVUb01vbml0b3ISDgoGc29ja2V0GAEgASgJEgsKA3NldBgCIAEoDRIMCgRwYXRoGAMgASgJIgcKBUdpdmVuIigKBEpvaW4SDwoHc2FuZGJveBgBIAEoCRIPCgdjZ3JvdXBzGAIgAygJIggKBkpvaW5lZCJHCgpLZWVwTWVtb3J5Eg8KB3NhbmRib3gYASABKAkSDAoEcGF0aBgCIAEoCRIMCgRoZWxkGAMgASgIEgwKBHNpemUYBCABKAQiGwoKTWVtb3J5S2VwdBINCgVieXRlcxgBIAEoBCIKCghJZGVudGlmeSKNAQoISWRlbnRpdHkSDQoFYnVpbGQYASABKAkSCwoDdWlkGAIgASgNEhYKDmNhbl9jaGFuZ2VfdWlkGAMgASgIEhQKDGxhbmRsb2NrX2FiaRgEIAEoDRIXCg91c2VyX25hbWVzcGFjZXMYBSABKAgSHgoWdXNlcl9uYW1lc3BhY2VzX3JlYXNvbhgGIAEoCWIGcHJvdG8z");
+  fileDesc("Ch5jYWlzc29uL2tlZXBlci92MS9rZWVwZXIucHJvdG8SEWNhaXNzb24ua2VlcGVyLnYxIuADCg1LZWVwZXJSZXF1ZXN0EgoKAmlkGAEgASgNEisKBmxhdW5jaBgCIAEoCzIZLmNhaXNzb24ua2VlcGVyLnYxLkxhdW5jaEgAEisKBmF0dGFjaBgDIAEoCzIZLmNhaXNzb24ua2VlcGVyLnYxLkF0dGFjaEgAEikKBWFkb3B0GAQgASgLMhguY2Fpc3Nvbi5rZWVwZXIudjEuQWRvcHRIABInCgRraWxsGAUgASgLMhcuY2Fpc3Nvbi5rZWVwZXIudjEuS2lsbEgAEjQKC3JlbW92ZV90cmVlGAYgASgLMh0uY2Fpc3Nvbi5rZWVwZXIudjEuUmVtb3ZlVHJlZUgAEjAKCXRyZWVfc2l6ZRgHIAEoCzIbLmNhaXNzb24ua2VlcGVyLnYxLlRyZWVTaXplSAASLwoIaWRlbnRpZnkYCCABKAsyGy5jYWlzc29uLmtlZXBlci52MS5JZGVudGlmeUgAEjsKD2dpdmVfdG9fbW9uaXRvchgJIAEoCzIgLmNhaXNzb24ua2VlcGVyLnYxLkdpdmVUb01vbml0b3JIABI0CgtrZWVwX21lbW9yeRgKIAEoCzIdLmNhaXNzb24ua2VlcGVyLnYxLktlZXBNZW1vcnlIAEIJCgdyZXF1ZXN0IvsDCgtLZWVwZXJSZXBseRIKCgJpZBgBIAEoDRIxCgdmYWlsdXJlGAIgASgLMiAuY2Fpc3Nvbi5rZWVwZXIudjEuS2VlcGVyRmFpbHVyZRIvCghsYXVuY2hlZBgDIAEoCzIbLmNhaXNzb24ua2VlcGVyLnYxLkxhdW5jaGVkSAASLwoIYXR0YWNoZWQYBCABKAsyGy5jYWlzc29uLmtlZXBlci52MS5BdHRhY2hlZEgAEi0KB2Fkb3B0ZWQYBSABKAsyGi5jYWlzc29uLmtlZXBlci52MS5BZG9wdGVkSAASKQoFZW5kZWQYBiABKAsyGC5jYWlzc29uLmtlZXBlci52MS5FbmRlZEgAEi0KB3JlbW92ZWQYByABKAsyGi5jYWlzc29uLmtlZXBlci52MS5SZW1vdmVkSAASJwoEc2l6ZRgIIAEoCzIXLmNhaXNzb24ua2VlcGVyLnYxLlNpemVIABIvCghpZGVudGl0eRgJIAEoCzIbLmNhaXNzb24ua2VlcGVyLnYxLklkZW50aXR5SAASKQoFZ2l2ZW4YCiABKAsyGC5jYWlzc29uLmtlZXBlci52MS5HaXZlbkgAEjQKC21lbW9yeV9rZXB0GAsgASgLMh0uY2Fpc3Nvbi5rZWVwZXIudjEuTWVtb3J5S2VwdEgAQgcKBXJlcGx5Ij0KDUtlZXBlckZhaWx1cmUSDAoEY29kZRgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEg0KBWVycm5vGAMgASgNIrYBCgZMYXVuY2gSDwoHc2FuZGJveBgBIAEoCRIMCgRhcmd2GAIgAygJEgsKA2VudhgDIAMoCRIOCgZzb2NrZXQYBCABKAkSCwoDdWlkGAUgASgNEgsKA2dpZBgGIAEoDRIPCgdjZ3JvdXBzGAcgAygJEg0KBWd1ZXN0GAggASgJEgsKA2xvZxgJIAEoCRIpCgZoYW5kZWQYCiADKAsyGS5jYWlzc29uLmtlZXBlci52MS5IYW5kZWQiuQEKBkhhbmRlZBIsCgRraW5kGAEgASgOMh4uY2Fpc3Nvbi5rZWVwZXIudjEuSGFuZGVkLktpbmQSDAoEbmFtZRgCIAEoCRIMCgRwYXRoGAMgASgJImUKBEtpbmQSFAoQS0lORF9VTlNQRUNJRklFRBAAEg0KCUtJTkRfUkVBRBABEg8KC0tJTkRfVVBEQVRFEAISDwoLS0lORF9MSVNURU4QAxIWChJLSU5EX1NFQUxFRF9NRU1PUlkQBCIrCghMYXVuY2hlZBILCgNwaWQYASABKA0SEgoKc3RhcnRfdGltZRgCIAEoBCJeCgZBdHRhY2gSDgoGc29ja2V0GAEgASgJEioKB3NvdXJjZXMYAiADKAsyGS5jYWlzc29uLmtlZXBlci52MS5Tb3VyY2USCwoDdWlkGAMgASgNEgsKA2dpZBgEIAEoDSJTCgZTb3VyY2USDAoEcGF0aBgBIAEoCRIRCglyZWFkX29ubHkYAiABKAgSEQoJbWFwX293bmVyGAMgASgIEhUKDXJlZnVzZV9uZXN0ZWQYBCABKAgiPgoIQXR0YWNoZWQSMgoLYXR0YWNobWVudHMYASADKAsyHS5jYWlzc29uLmtlZXBlci52MS5BdHRhY2htZW50IjwKCkF0dGFjaG1lbnQSDgoGZGV2aWNlGAEgASgEEg0KBWlub2RlGAIgASgEEg8KB2lzX2ZpbGUYAyABKAgiOQoFQWRvcHQSDwoHc2FuZGJveBgBIAEoCRILCgNwaWQYAiABKA0SEgoKc3RhcnRfdGltZRgDIAEoBCIYCgdBZG9wdGVkEg0KBWFsaXZlGAEgASgIIhcKBEtpbGwSDwoHc2FuZGJveBgBIAEoCSI2CgVFbmRlZBIPCgdzYW5kYm94GAEgASgJEgwKBGNvZGUYAiABKAUSDgoGc2lnbmFsGAMgASgNIhoKClJlbW92ZVRyZWUSDAoEcGF0aBgBIAEoCSIYCgdSZW1vdmVkEg0KBWJ5dGVzGAEgASgEIhgKCFRyZWVTaXplEgwKBHBhdGgYASABKAkiJAoEU2l6ZRINCgVieXRlcxgBIAEoBBINCgVmaWxlcxgCIAEoBCI6Cg1HaXZlVG9Nb25pdG9yEg4KBnNvY2tldBgBIAEoCRILCgNzZXQYAiABKA0SDAoEcGF0aBgDIAEoCSIHCgVHaXZlbiJHCgpLZWVwTWVtb3J5Eg8KB3NhbmRib3gYASABKAkSDAoEcGF0aBgCIAEoCRIMCgRoZWxkGAMgASgIEgwKBHNpemUYBCABKAQiGwoKTWVtb3J5S2VwdBINCgVieXRlcxgBIAEoBCIKCghJZGVudGlmeSKNAQoISWRlbnRpdHkSDQoFYnVpbGQYASABKAkSCwoDdWlkGAIgASgNEhYKDmNhbl9jaGFuZ2VfdWlkGAMgASgIEhQKDGxhbmRsb2NrX2FiaRgEIAEoDRIXCg91c2VyX25hbWVzcGFjZXMYBSABKAgSHgoWdXNlcl9uYW1lc3BhY2VzX3JlYXNvbhgGIAEoCWIGcHJvdG8z");
 
 /**
  * @generated from message caisson.keeper.v1.KeeperRequest
@@ -74,13 +74,7 @@ export type KeeperRequest = Message<"caisson.keeper.v1.KeeperRequest"> & {
     case: "giveToMonitor";
   } | {
     /**
-     * @generated from field: caisson.keeper.v1.Join join = 10;
-     */
-    value: Join;
-    case: "join";
-  } | {
-    /**
-     * @generated from field: caisson.keeper.v1.KeepMemory keep_memory = 11;
+     * @generated from field: caisson.keeper.v1.KeepMemory keep_memory = 10;
      */
     value: KeepMemory;
     case: "keepMemory";
@@ -165,13 +159,7 @@ export type KeeperReply = Message<"caisson.keeper.v1.KeeperReply"> & {
     case: "given";
   } | {
     /**
-     * @generated from field: caisson.keeper.v1.Joined joined = 11;
-     */
-    value: Joined;
-    case: "joined";
-  } | {
-    /**
-     * @generated from field: caisson.keeper.v1.MemoryKept memory_kept = 12;
+     * @generated from field: caisson.keeper.v1.MemoryKept memory_kept = 11;
      */
     value: MemoryKept;
     case: "memoryKept";
@@ -258,7 +246,7 @@ export type Launch = Message<"caisson.keeper.v1.Launch"> & {
   gid: number;
 
   /**
-   * Files named cgroup.procs that the process joins before it starts.
+   * Files named cgroup.procs of groups that the process is in from its first moment.
    *
    * @generated from field: repeated string cgroups = 7;
    */
@@ -728,47 +716,6 @@ export const GivenSchema: GenMessage<Given> = /*@__PURE__*/
   messageDesc(file_caisson_keeper_v1_keeper, 19);
 
 /**
- * Moves a sandbox's outer process, and what that has started already, into groups. Nothing of a caller's runs inside yet.
- * The first process to be moved waits until every processor has passed a quiet moment, which is as long as the rest of a
- * launch: this way they pass at the same time.
- *
- * @generated from message caisson.keeper.v1.Join
- */
-export type Join = Message<"caisson.keeper.v1.Join"> & {
-  /**
-   * @generated from field: string sandbox = 1;
-   */
-  sandbox: string;
-
-  /**
-   * Files named cgroup.procs.
-   *
-   * @generated from field: repeated string cgroups = 2;
-   */
-  cgroups: string[];
-};
-
-/**
- * Describes the message caisson.keeper.v1.Join.
- * Use `create(JoinSchema)` to create a new message.
- */
-export const JoinSchema: GenMessage<Join> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_keeper, 20);
-
-/**
- * @generated from message caisson.keeper.v1.Joined
- */
-export type Joined = Message<"caisson.keeper.v1.Joined"> & {
-};
-
-/**
- * Describes the message caisson.keeper.v1.Joined.
- * Use `create(JoinedSchema)` to create a new message.
- */
-export const JoinedSchema: GenMessage<Joined> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_keeper, 21);
-
-/**
  * Copies the memory of a machine that stands still, as whoever plays it has it mapped.
  *
  * @generated from message caisson.keeper.v1.KeepMemory
@@ -807,7 +754,7 @@ export type KeepMemory = Message<"caisson.keeper.v1.KeepMemory"> & {
  * Use `create(KeepMemorySchema)` to create a new message.
  */
 export const KeepMemorySchema: GenMessage<KeepMemory> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_keeper, 22);
+  messageDesc(file_caisson_keeper_v1_keeper, 20);
 
 /**
  * @generated from message caisson.keeper.v1.MemoryKept
@@ -826,7 +773,7 @@ export type MemoryKept = Message<"caisson.keeper.v1.MemoryKept"> & {
  * Use `create(MemoryKeptSchema)` to create a new message.
  */
 export const MemoryKeptSchema: GenMessage<MemoryKept> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_keeper, 23);
+  messageDesc(file_caisson_keeper_v1_keeper, 21);
 
 /**
  * What the keeper is: said once at the start.
@@ -841,7 +788,7 @@ export type Identify = Message<"caisson.keeper.v1.Identify"> & {
  * Use `create(IdentifySchema)` to create a new message.
  */
 export const IdentifySchema: GenMessage<Identify> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_keeper, 24);
+  messageDesc(file_caisson_keeper_v1_keeper, 22);
 
 /**
  * @generated from message caisson.keeper.v1.Identity
@@ -885,5 +832,5 @@ export type Identity = Message<"caisson.keeper.v1.Identity"> & {
  * Use `create(IdentitySchema)` to create a new message.
  */
 export const IdentitySchema: GenMessage<Identity> = /*@__PURE__*/
-  messageDesc(file_caisson_keeper_v1_keeper, 25);
+  messageDesc(file_caisson_keeper_v1_keeper, 23);
 

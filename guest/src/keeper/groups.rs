@@ -1,0 +1,73 @@
+//! The control groups of a sandbox, which its outer process is in from its first moment.
+//!
+//! To move another process, or a whole one with its threads, the kernel waits until every processor has passed a quiet moment: 5 ms and
+//! more. A thread that moves itself does not wait, which the first version of groups allows; in the second a process can be born in its
+//! group.
+
+use std::{
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+};
+
+use rustix::{
+    fs::{Mode, OFlags, open},
+    io::{Errno, write},
+};
+
+use super::failure::Failure;
+use crate::sys::worker::{Forked, fork, fork_into};
+
+#[derive(Default)]
+pub struct Groups {
+    /// Files to which a process with one thread writes that it joins.
+    joined: Vec<OwnedFd>,
+    /// Where a process is born: its directory, and the file by which it joins where it cannot be.
+    birthplace: Option<(OwnedFd, OwnedFd)>,
+}
+
+impl Groups {
+    /// By their files named cgroup.procs.
+    pub fn open(files: &[String]) -> Result<Self, Failure> {
+        let mut groups = Self::default();
+        for file in files {
+            groups.add(Path::new(file)).map_err(failed)?;
+        }
+        Ok(groups)
+    }
+
+    fn add(&mut self, procs: &Path) -> Result<(), Errno> {
+        let directory = procs.parent().ok_or(Errno::INVAL)?;
+        let writing = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // Only the first version has it.
+        match open(directory.join("tasks"), writing, Mode::empty()) {
+            Ok(tasks) => self.joined.push(tasks),
+            Err(Errno::NOENT) => {
+                let place = open(directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+                self.birthplace = Some((place, open(procs, writing, Mode::empty())?));
+            }
+            Err(errno) => return Err(errno),
+        }
+        Ok(())
+    }
+
+    /// Forks this process, which has one thread. To be called once; the child then joins what it was not born in.
+    pub fn fork(&mut self) -> Result<Forked, Errno> {
+        if let Some((place, procs)) = self.birthplace.take() {
+            match fork_into(place.as_fd()) {
+                // A kernel, or a filter around this process, that does not have it.
+                Err(Errno::NOSYS | Errno::TOOBIG) => self.joined.push(procs),
+                forked => return forked,
+            }
+        }
+        fork()
+    }
+
+    /// "0" is the writer itself, in both versions.
+    pub fn join(&self) -> Result<(), Errno> {
+        self.joined.iter().try_for_each(|file| write(file, b"0").map(drop))
+    }
+}
+
+fn failed(errno: Errno) -> Failure {
+    Failure::errno("SANDBOX_FAILED", "joining a cgroup", errno)
+}
