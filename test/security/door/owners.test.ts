@@ -101,6 +101,16 @@ describe("keys of one daemon", { timeout: 120_000 }, () => {
     for (const client of [first, owner, await as("auditor", ["read", "all"])])
       assert.deepEqual(await seen(client), new Set([box.id, session.id, snapshot]));
     await refused("SESSION_NOT_FOUND", second.sandboxes.get("session:mine"));
+    const own = await second.create();
+    await refused("FORBIDDEN", second.snapshots.take(own.id, { template: "kept" }));
+    const archive = Buffer.concat(await Array.fromAsync(first.snapshots.export("kept")));
+    const importing = (options: object) => second.snapshots.import(pieces(archive), options);
+    await refused("FORBIDDEN", importing({}));
+    await refused("FORBIDDEN", importing({ template: "mine", labels: { a: "1" } }));
+    const kept = await first.snapshots.get("kept");
+    assert.deepEqual([kept.id, kept.labels], [snapshot, {}], "another has changed nothing of it");
+    assert.equal((await second.snapshots.list()).length, 0);
+    await own.delete();
     for (const name of [snapshot, "kept"]) {
       await refused("SNAPSHOT_NOT_FOUND", second.snapshots.get(name));
       await refused("SNAPSHOT_NOT_FOUND", second.create({ snapshot: name }));
@@ -120,3 +130,7 @@ describe("keys of one daemon", { timeout: 120_000 }, () => {
     await own.delete();
   });
 });
+
+async function* pieces(archive: Buffer): AsyncGenerator<Uint8Array> {
+  yield archive;
+}

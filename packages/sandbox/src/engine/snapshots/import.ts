@@ -41,8 +41,8 @@ export async function importSnapshot(
     await checkParts(context, dir, document.memory);
     const record = await importedRecord(context, { document, dir, size }, options, call);
     call.signal.throwIfAborted();
-    const event = { type: "snapshot.imported", actor: call.actor, sandboxId: "" };
-    return (await putInPlace(context, dir, record, event)).record;
+    const event = { type: "snapshot.imported", sandboxId: "" };
+    return (await putInPlace(context, dir, record, event, call)).record;
   } catch (error) {
     await context.parts.trees.remove(dir).catch(() => {});
     if (call.signal.aborted) throw new CaissonError("CANCELLED", "the import was given up", { cause: error });

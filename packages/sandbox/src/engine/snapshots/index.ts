@@ -23,7 +23,7 @@ export function engineSnapshots(context: EngineContext, engine: Pick<Engine, "cr
       return messageOf(context, box.record);
     },
     async take(sandboxId, options, call) {
-      const { record } = await takeSnapshot(context, await readyBox(context, sandboxId), options, call.actor);
+      const { record } = await takeSnapshot(context, await readyBox(context, sandboxId), options, call);
       return toSnapshot(record);
     },
     list: (templates) =>
@@ -53,7 +53,7 @@ export function engineSnapshots(context: EngineContext, engine: Pick<Engine, "cr
       const box = await readyBox(context, sandboxId);
       const memory = box.launched?.saveMachine !== undefined;
       const options = { memory, template: "", labels: {}, fleeting: true };
-      const { record, isNew } = await takeSnapshot(context, box, options, call.actor);
+      const { record, isNew } = await takeSnapshot(context, box, options, call);
       try {
         const made: Awaited<ReturnType<Engine["create"]>>[] = [];
         for (let number = 0; number < count; number++) {

@@ -1,9 +1,13 @@
 import { readdirSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
+import { CaissonError, type CallContext, seesAll } from "@caisson/contract";
 import type { NewEvent } from "@caisson/store";
 import type { EngineContext } from "../context.ts";
 import { kinds } from "../records.ts";
 import { allSnapshots, type SnapshotRecord, snapshotDir, snapshotsDir } from "./record.ts";
+
+/** Who wants something done. */
+export type Caller = Pick<CallContext, "actor" | "seesAll">;
 
 /** How the directory of a snapshot that is not complete yet begins. */
 export const unfinished = "new-";
@@ -22,17 +26,25 @@ export function inTurn<T>(context: EngineContext, act: () => Promise<T>): Promis
 
 /**
  * Puts a complete snapshot where it belongs and records it. The same content is kept once; it takes a name and labels that it is given.
- * A template replaces the one of the same name, which stays as a snapshot.
+ * A template replaces the one of the same name, which stays as a snapshot. Whoever does not see everything changes nothing of another's.
  */
 export function putInPlace(
   context: EngineContext,
   dir: string,
   made: SnapshotRecord,
-  event: Pick<NewEvent, "type" | "actor" | "sandboxId">,
+  event: Pick<NewEvent, "type" | "sandboxId">,
+  call: Caller,
 ): Promise<{ record: SnapshotRecord; isNew: boolean }> {
   return inTurn(context, async () => {
     const known = context.store.get<SnapshotRecord>(kinds.snapshot, made.id);
     const place = snapshotDir(context, made.id);
+    const { id, template, memory, labels } = known ? { ...known, ...namesOf(made, known) } : made;
+    const before =
+      template === ""
+        ? []
+        : allSnapshots(context).filter((other) => other.template === template && other.id !== id);
+    mustOwn(call, "what is kept of the same content", known ? [known] : []);
+    mustOwn(call, `the template ${template}`, before);
     if (known) {
       await context.parts.trees.remove(dir);
       if (saysNothingNew(made, known)) return { record: known, isNew: false };
@@ -41,14 +53,9 @@ export function putInPlace(
       await rename(dir, place);
       await sync(snapshotsDir(context));
     }
-    const record = known ? { ...known, ...namesOf(made, known) } : made;
-    const { id, template, memory } = record;
-    const before =
-      template === ""
-        ? []
-        : allSnapshots(context).filter((other) => other.template === template && other.id !== id);
+    const record = { ...(known ?? made), template, labels };
     await context.commit(
-      [{ ...event, data: { snapshot: id, template, memory } }],
+      [{ ...event, actor: call.actor, data: { snapshot: id, template, memory } }],
       [
         ...before.map((other) => ({ put: kinds.snapshot, key: other.id, value: { ...other, template: "" } })),
         { put: kinds.snapshot, key: id, value: record },
@@ -56,6 +63,11 @@ export function putInPlace(
     );
     return { record, isNew: known === undefined };
   });
+}
+
+function mustOwn(call: Caller, what: string, records: SnapshotRecord[]): void {
+  if (seesAll(call) || records.every(({ sandbox }) => sandbox.actor === call.actor)) return;
+  throw new CaissonError("FORBIDDEN", `${what} is another's: to change it takes the scope all`);
 }
 
 function namesOf(made: SnapshotRecord, known: SnapshotRecord) {

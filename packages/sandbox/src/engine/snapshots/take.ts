@@ -12,7 +12,7 @@ import { kinds, processKey, type SandboxRecord } from "../records.ts";
 import { hashFiles, tar } from "./archive.ts";
 import { wordsOf } from "./document.ts";
 import { whileStill } from "./pause.ts";
-import { putInPlace, unfinished } from "./place.ts";
+import { type Caller, putInPlace, unfinished } from "./place.ts";
 import { parts, type SnapshotRecord, snapshotsDir } from "./record.ts";
 
 const patienceMs = 600_000;
@@ -36,7 +36,7 @@ export async function takeSnapshot(
   context: EngineContext,
   box: Box,
   options: TakeOptions,
-  actor: string,
+  call: Caller,
 ): Promise<{ record: SnapshotRecord; isNew: boolean }> {
   if (options.memory && !box.launched?.saveMachine) {
     throw new CaissonError(
@@ -71,8 +71,8 @@ export async function takeSnapshot(
       outputs,
       ...host,
     };
-    const event = { type: "snapshot.created", actor, sandboxId: sandbox.id };
-    return await putInPlace(context, dir, record, event);
+    const event = { type: "snapshot.created", sandboxId: sandbox.id };
+    return await putInPlace(context, dir, record, event, call);
   } catch (error) {
     await context.parts.trees.remove(dir).catch(() => {});
     throw error;
