@@ -1,4 +1,5 @@
 import type { DescMethod, DescService, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import { CaissonError } from "./errors.ts";
 
 /** Who calls, and under which conditions. Made by the face that took the call. */
 export interface CallContext {
@@ -19,9 +20,18 @@ export interface CallContext {
   readonly seesAll?: boolean;
 }
 
+/** Whose wish something is. */
+export type Caller = Pick<CallContext, "actor" | "seesAll">;
+
 /** Does a caller see what others have made? */
-export function seesAll(call: Pick<CallContext, "actor" | "seesAll">): boolean {
+export function seesAll(call: Caller): boolean {
   return call.seesAll ?? call.actor.startsWith("uid:");
+}
+
+/** Throws where `what` would be changed by somebody who neither made it nor sees everything. */
+export function mustOwn(call: Caller, owner: string | undefined, what: string): void {
+  if (seesAll(call) || owner === call.actor) return;
+  throw new CaissonError("FORBIDDEN", `${what} is another's: to change it takes the scope all`);
 }
 
 /** By which programs are found on somebody's machine. */

@@ -1,5 +1,6 @@
 // Two keys of one daemon: what one has made is not there for the other, by any call.
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type Box, type Client, connect } from "@caisson/client";
@@ -7,9 +8,10 @@ import * as contract from "@caisson/contract";
 import { ErrorInfoSchema, fromDetails } from "@caisson/contract/status";
 import { ConnectError, type Transport } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { startDaemon, type TestDaemon } from "../../support/daemon.ts";
+import { self, startDaemon, type TestDaemon, temporaryDirectory } from "../../support/daemon.ts";
 import { refused } from "../../support/errors.ts";
 import { eventually } from "../../support/eventually.ts";
+import { busyboxLayer, writeLayout } from "../../support/oci-image.ts";
 
 const services = Object.values(contract).filter(
   (each) => typeof each === "object" && each !== null && "kind" in each && each.kind === "service",
@@ -120,6 +122,29 @@ describe("keys of one daemon", { timeout: 120_000 }, () => {
     await refused("SESSION_CONFLICT", second.run(["true"], { session: "mine" }));
     await refused("SESSION_NOT_FOUND", second.sessions.close("mine"));
     assert.equal((await first.run(["echo", "still"], { session: "mine" })).stdout.text, "still\n");
+  });
+
+  it("use each other's images, and replace or remove only their own", async () => {
+    const dir = temporaryDirectory(self());
+    const imported = async (client: Client, name: string, word: string) => {
+      const config = { Env: [`WORD=${word}`] };
+      writeLayout(join(dir, word), { name, layers: [busyboxLayer()], config });
+      return client.images.import({ path: join(dir, word) });
+    };
+    const { id } = await imported(first, "shared:1", "one");
+    await refused("FORBIDDEN", imported(second, "shared:1", "two"));
+    await refused("FORBIDDEN", second.images.remove("shared:1"));
+    await refused("FORBIDDEN", second.images.remove(id));
+    assert.deepEqual(
+      (await second.images.list()).map((image) => [image.name, image.id]),
+      [["shared:1", id]],
+    );
+    await imported(second, "own:1", "three");
+    await second.images.remove("own:1");
+    await imported(first, "shared:1", "four");
+    await imported(owner, "shared:1", "five");
+    await refused("FORBIDDEN", first.images.remove("shared:1"));
+    await owner.images.remove("shared:1");
   });
 
   it("work in each other's with the scope `all`, and in their own always", async () => {

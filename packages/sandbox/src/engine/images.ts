@@ -16,7 +16,7 @@ export function engineImages(context: EngineContext): EngineImages {
       // Progress is told as it comes, the latest only: whoever reads slowly misses the rest.
       let latest: { step: string; layersDone: number; layers: number; bytes: bigint } | undefined;
       let wake = Promise.withResolvers<void>();
-      const importing = images.import(source, name, call.actor, (step, layersDone, layers, bytes) => {
+      const importing = images.import(source, name, call, (step, layersDone, layers, bytes) => {
         latest = { step, layersDone, layers, bytes: BigInt(bytes) };
         wake.resolve();
       });
@@ -37,7 +37,7 @@ export function engineImages(context: EngineContext): EngineImages {
       }
       yield { image: toImage(context, await importing, images.list()) };
     },
-    remove: (name, call) => images.remove(name, call.actor),
+    remove: (name, call) => images.remove(name, call),
     collect: () => images.collect(),
   };
 }

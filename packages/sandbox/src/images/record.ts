@@ -6,6 +6,8 @@ export interface ImageRecord {
   /** The same of its layers' uncompressed content, the lowest first, and how much each unpacks to. */
   layers: LayerRecord[];
   importedAt: number;
+  /** Who brought it in. */
+  actor?: string;
   config: ImageConfig;
 }
 

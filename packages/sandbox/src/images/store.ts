@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { CaissonError } from "@caisson/contract";
+import { CaissonError, type Caller, mustOwn } from "@caisson/contract";
 import type { NewEvent, StateChange, Store } from "@caisson/store";
 import type { ImageSource } from "./import.ts";
 import { ImagePlaces } from "./places.ts";
@@ -63,7 +63,8 @@ export class ImageStore {
     return this.#places.root(record.id);
   }
 
-  import(source: ImageSource, name: string, actor: string, progress: Progress): Promise<ImageRecord> {
+  /** A name that was somebody else's is taken over only by who sees everything. */
+  import(source: ImageSource, name: string, call: Caller, progress: Progress): Promise<ImageRecord> {
     return this.#inTurn(async () => {
       const { importImage } = await import("./import.ts");
       const { guest, commit, engineSocket = noEngine } = this.#options;
@@ -75,14 +76,13 @@ export class ImageStore {
       const known = (digest: string): LayerRecord | undefined =>
         present.has(digest) ? layers.get(digest) : undefined;
       try {
-        const record = await importImage(
-          { guest, places: this.#places, engineSocket, known, progress },
-          source,
-          name,
-        );
+        const importing = { guest, places: this.#places, engineSocket, known, progress };
+        const record = { ...(await importImage(importing, source, name)), actor: call.actor };
+        const before = this.#options.store.get<ImageRecord>(imageKind, record.name);
+        if (before) mustOwn(call, before.actor, `the image ${record.name}`);
         const data = { name: record.name, id: record.id, layers: record.layers.length };
         await commit(
-          [{ type: "image.imported", actor, data }],
+          [{ type: "image.imported", actor: call.actor, data }],
           [{ put: imageKind, key: record.name, value: record }],
         );
         return record;
@@ -93,16 +93,15 @@ export class ImageStore {
   }
 
   /** Forgets a name, or all of an id; resolves with the bytes that this freed. */
-  remove(name: string, actor: string): Promise<number> {
+  remove(name: string, call: Caller): Promise<number> {
     return this.#inTurn(async () => {
       const { id, name: exact } = this.get(name);
       const byName = exact === name || exact === `${name}:latest`;
-      const gone = byName
-        ? [exact]
-        : this.list().flatMap((record) => (record.id === id ? [record.name] : []));
+      const gone = this.list().filter((record) => (byName ? record.name === exact : record.id === id));
+      for (const record of gone) mustOwn(call, record.actor, `the image ${record.name}`);
       await this.#options.commit(
-        gone.map((each) => ({ type: "image.removed", actor, data: { name: each, id } })),
-        gone.map((key) => ({ remove: imageKind, key })),
+        gone.map((each) => ({ type: "image.removed", actor: call.actor, data: { name: each.name, id } })),
+        gone.map((each) => ({ remove: imageKind, key: each.name })),
       );
       return (await this.#collect()).bytes;
     });

@@ -1,13 +1,10 @@
 import { readdirSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
-import { CaissonError, type CallContext, seesAll } from "@caisson/contract";
+import { type Caller, mustOwn } from "@caisson/contract";
 import type { NewEvent } from "@caisson/store";
 import type { EngineContext } from "../context.ts";
 import { kinds } from "../records.ts";
 import { allSnapshots, type SnapshotRecord, snapshotDir, snapshotsDir } from "./record.ts";
-
-/** Who wants something done. */
-export type Caller = Pick<CallContext, "actor" | "seesAll">;
 
 /** How the directory of a snapshot that is not complete yet begins. */
 export const unfinished = "new-";
@@ -43,8 +40,8 @@ export function putInPlace(
       template === ""
         ? []
         : allSnapshots(context).filter((other) => other.template === template && other.id !== id);
-    mustOwn(call, "what is kept of the same content", known ? [known] : []);
-    mustOwn(call, `the template ${template}`, before);
+    if (known) mustOwn(call, known.sandbox.actor, "what is kept of the same content");
+    for (const { sandbox } of before) mustOwn(call, sandbox.actor, `the template ${template}`);
     if (known) {
       await context.parts.trees.remove(dir);
       if (saysNothingNew(made, known)) return { record: known, isNew: false };
@@ -63,11 +60,6 @@ export function putInPlace(
     );
     return { record, isNew: known === undefined };
   });
-}
-
-function mustOwn(call: Caller, what: string, records: SnapshotRecord[]): void {
-  if (seesAll(call) || records.every(({ sandbox }) => sandbox.actor === call.actor)) return;
-  throw new CaissonError("FORBIDDEN", `${what} is another's: to change it takes the scope all`);
 }
 
 function namesOf(made: SnapshotRecord, known: SnapshotRecord) {

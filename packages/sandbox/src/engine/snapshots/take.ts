@@ -3,7 +3,7 @@ import { createWriteStream, existsSync } from "node:fs";
 import { cp, mkdir, readdir } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { CaissonError } from "@caisson/contract";
+import { CaissonError, type Caller } from "@caisson/contract";
 import type { Box } from "../box.ts";
 import type { EngineContext } from "../context.ts";
 import { inside } from "../inside.ts";
@@ -12,7 +12,7 @@ import { kinds, processKey, type SandboxRecord } from "../records.ts";
 import { hashFiles, tar } from "./archive.ts";
 import { wordsOf } from "./document.ts";
 import { whileStill } from "./pause.ts";
-import { type Caller, putInPlace, unfinished } from "./place.ts";
+import { putInPlace, unfinished } from "./place.ts";
 import { parts, type SnapshotRecord, snapshotsDir } from "./record.ts";
 
 const patienceMs = 600_000;

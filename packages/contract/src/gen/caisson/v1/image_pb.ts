@@ -343,7 +343,7 @@ export const ImageService: GenService<{
   },
   /**
    * Brings an image in and tells how far it is; the last message has the image. An image that came in before under the
-   * same name is replaced; sandboxes that were made from it keep it.
+   * same name is replaced; sandboxes that were made from it keep it. What another key brought in only the scope `all` replaces or removes.
    *
    * @generated from rpc caisson.v1.ImageService.ImportImage
    */
