@@ -399,6 +399,9 @@ pub struct Start {
     /// Run as the namespace's root (without capabilities) instead of the user.
     #[prost(bool, tag = "9")]
     pub root: bool,
+    /// Nobody has asked for it: it is run so that the first command finds what it will need, and counts as none.
+    #[prost(bool, tag = "10")]
+    pub rehearsal: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Window {

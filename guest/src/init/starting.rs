@@ -67,10 +67,12 @@ impl Guest {
         }
         let command = Command::new(world, start)?;
         let started = Instant::now();
-        if let (Some(world), Some(name)) = (self.wall.world_mut(), start.argv.first()) {
-            world.last_name.clone_from(name);
+        if !start.rehearsal {
+            if let (Some(world), Some(name)) = (self.wall.world_mut(), start.argv.first()) {
+                world.last_name.clone_from(name);
+            }
+            self.starts = self.starts.saturating_add(1);
         }
-        self.starts = self.starts.saturating_add(1);
         let Begun { monitor, slot, report, input, pipes } = self.begin(&command, start)?;
         self.monitors.insert(monitor, start.stream);
         if let Err(errno) = self.poller.add(&report, Token::Report(start.stream), EventFlags::IN) {

@@ -6,7 +6,11 @@ use std::{
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
-use super::{Sandbox, host::Host, seal};
+use super::{
+    Sandbox,
+    host::{Host, shell},
+    seal,
+};
 use crate::{
     frame::{Kind, push, push_control},
     proto::link::{self, HostControl, guest_control, host_control::Message},
@@ -198,4 +202,16 @@ fn only_a_sandbox_that_was_never_used_gets_another_id() {
     assert_eq!(host.call(renew()).failure.unwrap().code, "INVALID_INPUT");
     let (_, stream) = host.run("echo $CAISSON_SANDBOX");
     assert_eq!(stream.stdout, b"\n");
+}
+
+#[test]
+fn a_rehearsal_counts_as_no_command() {
+    let (_sandbox, mut host) = Sandbox::sealed();
+    let rehearsal = link::Start { rehearsal: true, ..shell("echo for nobody") };
+    let stream = host.start(rehearsal).unwrap();
+    host.finish(stream);
+    let answer = host.call(Message::Renew(link::Renew { sandbox: "sb_other".into() }));
+    assert_eq!(answer.failure, None);
+    let (_, stream) = host.run("echo $CAISSON_SANDBOX");
+    assert_eq!(stream.stdout, b"sb_other\n");
 }

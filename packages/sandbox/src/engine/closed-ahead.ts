@@ -1,8 +1,10 @@
 import { WorkspaceMode } from "@caisson/contract";
+import { Surroundings } from "@caisson/contract/link";
 import { readMountinfo } from "../pool/host-mounts.ts";
 import { closeWall } from "./close-wall.ts";
 import type { EngineContext } from "./context.ts";
 import { kindOf } from "./kind.ts";
+import { rehearse } from "./rehearse.ts";
 import type { SandboxPlan } from "./spec.ts";
 import type { Chosen } from "./start-box.ts";
 
@@ -75,6 +77,7 @@ export class ClosedAhead {
     try {
       const closed = await closeWall(this.#context, plan, taken);
       await closed.enforced;
+      if (plan.driver.surroundings === Surroundings.GVISOR) await rehearse(taken.guest);
       if (this.#ended) pool.discard(taken);
       else this.#keep({ plan, likeness, taken, closed });
     } catch (error) {
