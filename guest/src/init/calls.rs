@@ -3,13 +3,13 @@
 use std::{
     collections::{HashMap, VecDeque},
     sync::Arc,
-    thread,
 };
 
 use super::{
     channel::{CallChannel, Note, Outgoing, Shared, Wake},
     failure::failure,
     link::{Link, Rest, SMALL_PAYLOAD, Turn},
+    workers::Workers,
 };
 use crate::{
     files::Channel,
@@ -26,7 +26,6 @@ const MAX_RUNNING: usize = 32;
 /// Watches last for as long as somebody looks; they have threads of their own.
 const MAX_WATCHES: usize = 64;
 const MAX_WAITING: usize = 1024;
-const STACK_BYTES: usize = 256 * 1024;
 
 struct Call {
     /// The control message that this answers.
@@ -49,6 +48,7 @@ pub struct Calls {
     waiting: VecDeque<(CallNumber, FileCall)>,
     /// Threads, by whether they watch.
     running: HashMap<CallNumber, bool>,
+    workers: Workers,
     last: CallNumber,
 }
 
@@ -61,6 +61,7 @@ impl Calls {
             by_stream: HashMap::new(),
             waiting: VecDeque::new(),
             running: HashMap::new(),
+            workers: Workers::default(),
             last: 0,
         })
     }
@@ -96,10 +97,8 @@ impl Calls {
         let Some(entry) = self.calls.get(&number) else { return };
         let (shared, sends, serve) = (entry.shared.clone(), sends(&call), self.serve);
         self.running.insert(number, is_watch(&call));
-        let thread = thread::Builder::new().name("file call".into()).stack_size(STACK_BYTES);
         let in_thread = shared.clone();
-        let spawned = thread.spawn(move || serve(call, &mut CallChannel::new(in_thread, sends)));
-        if spawned.is_err() {
+        if self.workers.run(move || serve(call, &mut CallChannel::new(in_thread, sends))).is_err() {
             let _ = CallChannel::new(shared, sends).reply(Err(failure("UNAVAILABLE", "no room for another thread")));
         }
     }

@@ -31,6 +31,7 @@ mod starting;
 mod terminal;
 mod tree;
 mod usage;
+mod workers;
 mod world;
 
 #[cfg(test)]

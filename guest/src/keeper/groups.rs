@@ -54,9 +54,9 @@ impl Groups {
     pub fn fork(&mut self) -> Result<Forked, Errno> {
         if let Some((place, procs)) = self.birthplace.take() {
             match fork_into(place.as_fd()) {
-                // A kernel, or a filter around this process, that does not have it.
-                Err(Errno::NOSYS | Errno::TOOBIG) => self.joined.push(procs),
-                forked => return forked,
+                Ok(forked) => return Ok(forked),
+                // A kernel, or a filter around this process, that does not have it; what else is wrong comes to light again.
+                Err(_) => self.joined.push(procs),
             }
         }
         fork()
