@@ -43,7 +43,18 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
+        open_up(&self.0);
         let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Layers have directories that not even their owner may change.
+fn open_up(directory: &Path) {
+    let _ = fs::set_permissions(directory, fs::Permissions::from_mode(0o700));
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            open_up(&entry.path());
+        }
     }
 }
 

@@ -79,9 +79,15 @@ fn waiting_for_a_slow_start_is_explained_on_a_terminal_only() {
     let pty = Pty::new();
     let status = launcher(&home, "slow").stderr(pty.stream()).stdout(Stdio::null()).status().unwrap();
     assert!(status.success());
-    let mut shown = vec![0; 256];
-    let length = rustix::io::read(&pty.outside, &mut shown).unwrap();
-    assert_eq!(text(&shown[..length]), "caisson: starting the daemon…\r\u{1b}[K");
+    // What was written comes in pieces.
+    let expected = "caisson: starting the daemon…\r\u{1b}[K";
+    let mut shown = Vec::new();
+    while shown.len() < expected.len() {
+        let mut piece = [0; 256];
+        let length = rustix::io::read(&pty.outside, &mut piece).unwrap();
+        shown.extend_from_slice(&piece[..length]);
+    }
+    assert_eq!(text(&shown), expected);
 }
 
 #[test]
