@@ -88,6 +88,8 @@ fn nobody_writes(directory: &Path) -> bool {
 mod tests {
     use std::{fs, os::unix::fs::symlink};
 
+    use rustix::thread::{Uid, set_thread_res_uid};
+
     use super::*;
 
     #[test]
@@ -99,16 +101,27 @@ mod tests {
         let writable = [place("bin"), place("a/b/bin"), place(""), place("link"), place("link/bin"), "bin".into()];
         assert_eq!(never_there(&writable.join(":")), HashSet::new());
         assert_eq!(closed(&writable.join(":")), HashSet::new());
-        // Files of /proc are the kernel's; directories cannot be made there by anybody.
-        let own = "/proc/self/fdinfo/none/bin";
-        if !getuid().is_root() {
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn what_is_another_owner_s_is_closed() {
+        std::thread::spawn(|| {
+            if getuid().is_root() {
+                // Of this thread alone.
+                let nobody = Uid::from_raw(65_534);
+                set_thread_res_uid(nobody, nobody, nobody).unwrap();
+            }
             let set = |directory: &str| HashSet::from([directory.to_owned()]);
-            assert_eq!(never_there(&format!("/usr/bin:{own}:/bin")), HashSet::new(), "it is this process's own");
+            // Files of /proc are the kernel's; directories cannot be made there by anybody.
+            let path = "/usr/bin:/proc/self/fdinfo/none/bin:/bin";
+            assert_eq!(never_there(path), HashSet::new(), "it is this process's own");
             assert_eq!(never_there("/usr/none/bin:/usr/bin"), set("/usr/none/bin"));
             assert_eq!(closed("/usr/none/bin:/usr/bin:/tmp"), set("/usr/bin"));
             let passed = |closed| PassedOver::look("sh", "/usr:/tmp:/usr/bin:/bin", &HashSet::new(), &closed).unwrap();
             assert_eq!(passed(closed("/usr:/tmp:/bin")).directories, set("/usr"));
-        }
-        fs::remove_dir_all(&folder).unwrap();
+        })
+        .join()
+        .unwrap();
     }
 }

@@ -71,3 +71,33 @@ impl Groups {
 fn failed(errno: Errno) -> Failure {
     Failure::errno("SANDBOX_FAILED", "joining a cgroup", errno)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use rustix::process::{WaitOptions, waitpid};
+
+    use super::*;
+    use crate::sys::worker::exit_now;
+
+    /// A directory that is no group at all: nobody can be born there.
+    #[test]
+    fn who_is_not_born_in_a_group_joins_it() {
+        let directory = std::env::temp_dir().join(format!("caisson-groups-{}", std::process::id()));
+        fs::create_dir(&directory).unwrap();
+        let procs = directory.join("cgroup.procs");
+        fs::write(&procs, "").unwrap();
+        let mut groups = Groups::open(&[procs.to_str().unwrap().to_owned()]).unwrap();
+        match groups.fork().unwrap() {
+            Forked::Child => exit_now(i32::from(groups.join().is_err())),
+            Forked::Parent(pid) => {
+                let (_, status) = waitpid(Some(pid), WaitOptions::empty()).unwrap().unwrap();
+                assert_eq!(status.exit_status(), Some(0));
+            }
+        }
+        assert_eq!(fs::read_to_string(&procs).unwrap(), "0");
+        fs::remove_dir_all(&directory).unwrap();
+        assert!(Groups::open(&["/nowhere/cgroup.procs".into()]).is_err());
+    }
+}

@@ -1,5 +1,6 @@
 // Two keys of one daemon: what one has made is not there for the other, by any call.
 import assert from "node:assert/strict";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import type { DescMethod } from "@bufbuild/protobuf";
@@ -133,6 +134,11 @@ describe("keys of one daemon", { timeout: 120_000 }, () => {
     };
     const { id } = await imported(first, "shared:1", "one");
     await refused("FORBIDDEN", imported(second, "shared:1", "two"));
+    assert.deepEqual(
+      readdirSync(join(daemon.home, "images/roots")),
+      [id.replace("sha256:", "")],
+      "nothing is left of it",
+    );
     await refused("FORBIDDEN", second.images.remove("shared:1"));
     await refused("FORBIDDEN", second.images.remove(id));
     assert.deepEqual(

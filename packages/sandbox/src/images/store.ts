@@ -85,9 +85,12 @@ export class ImageStore {
           [{ type: "image.imported", actor: call.actor, data }],
           [{ put: imageKind, key: record.name, value: record }],
         );
-        return record;
-      } finally {
         await this.#clearUnfinished();
+        return record;
+      } catch (error) {
+        // What was unpacked for an image that is not recorded is nobody's.
+        await this.#collect();
+        throw error;
       }
     });
   }
