@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { CaissonError } from "@caisson/contract";
 import type { Guest, OutputSink, StartInit } from "../link/guest.ts";
 import { rehearse } from "./rehearse.ts";
 
@@ -27,6 +28,14 @@ test("what is rehearsed counts as no command, and is forgotten", async () => {
   });
   await rehearse(guest);
   assert.deepEqual([started[0]!.stream, started[0]!.rehearsal, forgotten], [3, true, [3]]);
+});
+
+test("a host without a shell is no reason to fail", async () => {
+  const { guest, forgotten } = guestThat(() => {
+    throw new CaissonError("COMMAND_NOT_FOUND", "there is no program /bin/sh");
+  });
+  await rehearse(guest);
+  assert.deepEqual(forgotten, []);
 });
 
 test("a guest that is lost meanwhile is not waited for", async () => {
