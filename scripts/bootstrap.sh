@@ -174,6 +174,8 @@ if [ "${1:-}" = --tests ]; then
   need busybox busybox-static
   need podman podman
   need newuidmap uidmap
+  need rootlesskit rootlesskit
+  need slirp4netns slirp4netns
   need rsync rsync
   tell_missing
 fi

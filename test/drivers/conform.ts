@@ -5,6 +5,7 @@ import { type Box, type Client, connect, type SandboxSpec } from "@caisson/clien
 import { type Account, accounts, startDaemon, type TestDaemon } from "../support/daemon.ts";
 import { canStartEngine, type Engine, sharedEngine } from "../support/engine.ts";
 import { startPodman } from "../support/podman.ts";
+import { startRootlessDocker } from "../support/rootless-docker.ts";
 
 /** A driver under test, behind a daemon of its account. */
 export interface Subject {
@@ -34,8 +35,10 @@ export const canaries = { CANARY_TOKEN: "canary-7c1f", AWS_SECRET_ACCESS_KEY: "c
 const only = process.env.CAISSON_TEST_DRIVERS?.split(",");
 const needsEngine = only === undefined || only.includes("docker");
 
-/** `CAISSON_TEST_ENGINE=podman`: the driver `docker` over Podman's service, as each account's own, also where root runs the tests. */
-const usePodman = process.env.CAISSON_TEST_ENGINE === "podman";
+/** `CAISSON_TEST_ENGINE=podman` or `rootless-docker`: the driver `docker` over such an engine of each account's own. */
+const startsOwn = { podman: startPodman, "rootless-docker": startRootlessDocker }[
+  process.env.CAISSON_TEST_ENGINE ?? ""
+];
 
 /**
  * Runs the suite for every usable driver under every account; there must be at least one for each. `env`: further variables of
@@ -49,10 +52,11 @@ export async function conform(
   // Ends in the opposite order, all of it, whatever fails.
   const used = new AsyncDisposableStack();
   after(() => used.disposeAsync());
-  const shared = used.use(needsEngine && canStartEngine() && !usePodman ? await sharedEngine() : undefined);
+  const shared = used.use(needsEngine && canStartEngine() && !startsOwn ? await sharedEngine() : undefined);
   for (const account of accounts()) {
-    const podman = used.use(usePodman ? await startPodman(account) : undefined);
-    const engine = shared ?? podman;
+    // It has no such mode.
+    if (startsOwn === startRootlessDocker && account.uid === 0) continue;
+    const engine = shared ?? used.use(await startsOwn?.(account));
     const daemon = used.use(await startDaemon({ account, env: { ...canaries, ...engine?.env, ...env } }));
     const client = used.use(await connect({ socket: daemon.socket }));
     const { drivers } = await client.system.capabilities();

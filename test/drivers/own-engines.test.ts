@@ -1,24 +1,36 @@
-// The driver `docker` over Podman, as root and as an ordinary user's own engine. The whole suite runs over it with
-// `CAISSON_TEST_ENGINE=podman CAISSON_TEST_DRIVERS=docker`; here is what could differ.
+// The driver `docker` over engines of an account's own: Podman, as root and as an ordinary user, and Docker in its rootless mode. The whole
+// suite runs over them with `CAISSON_TEST_ENGINE=podman CAISSON_TEST_DRIVERS=docker`, or `rootless-docker`; here is what could differ.
 import assert from "node:assert/strict";
 import { chownSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { connect } from "@caisson/client";
 import { acrossCrash, counting } from "../support/across-crash.ts";
-import { accounts, processesWith, startDaemon, temporaryDirectory } from "../support/daemon.ts";
+import { type Account, accounts, processesWith, startDaemon, temporaryDirectory } from "../support/daemon.ts";
 import { eventually } from "../support/eventually.ts";
+import type { OwnEngine } from "../support/own-engine.ts";
 import { canStartPodman, startPodman } from "../support/podman.ts";
+import { canStartRootlessDocker, startRootlessDocker } from "../support/rootless-docker.ts";
 
 const MiB = 1024 * 1024;
 const slow = counting(20, 0.1);
 
 for (const account of accounts()) {
-  test(`Podman as ${account.name}: projects, limits, and a daemon that is killed`, {
+  check("podman", account, canStartPodman, startPodman);
+  if (account.uid !== 0) check("docker", account, canStartRootlessDocker, startRootlessDocker);
+}
+
+function check(
+  name: string,
+  account: Account,
+  can: (account: Account) => boolean,
+  start: (account: Account) => Promise<OwnEngine>,
+): void {
+  test(`${name} as ${account.name}: projects, limits, and a daemon that is killed`, {
     timeout: 120_000,
-    skip: !canStartPodman(account) && "Podman is not installed, or /etc/subuid has no numbers for this user",
+    skip: !can(account) && `${name} is not installed whole, or /etc/subuid has no numbers for this user`,
   }, async () => {
-    await using engine = await startPodman(account);
+    await using engine = await start(account);
     await using daemon = await startDaemon({ account, env: engine.env });
     const project = temporaryDirectory(account);
     writeFileSync(join(project, "file"), "before\n");
@@ -32,8 +44,8 @@ for (const account of accounts()) {
       });
       const { mechanisms } = box.info.enforced!;
       const by = (name: string) => mechanisms.find((mechanism) => mechanism.name === name)?.by;
-      assert.equal(by("root"), "podman");
-      // Podman bounds nothing for an ordinary user where control groups are of the first version: nobody says it does.
+      assert.equal(by("root"), name);
+      // Neither bounds anything for an ordinary user where control groups are of the first version: nobody says it does.
       assert.equal(by("limit.memory"), account.uid === 0 ? "container engine" : "watcher");
       assert.equal((await box.run(["sh", "-c", "cat file; echo after > file"])).stdout.text, "before\n");
       assert.equal(readFileSync(join(project, "file"), "utf8"), "before\n");
