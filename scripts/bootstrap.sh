@@ -40,6 +40,15 @@ need() {
   shift
   missing="$missing $*"
 }
+# need_package PACKAGE TEST… — the same for what is not known by the name of a program: the test says whether it is there.
+need_package() {
+  package=$1; shift
+  if "$@" >/dev/null 2>&1; then return 0; fi
+  if [ "$(id -u)" != 0 ]; then missing="$missing $package"; return; fi
+  say "installing $package …"
+  apt_install "$package"
+  "$@" >/dev/null 2>&1 || fail "$package is installed, but what the tests use of it is not there"
+}
 tell_missing() {
   [ -z "$missing" ] || fail "the tests use programs that are missing here" "run: sudo apt-get install$missing"
 }
@@ -142,14 +151,7 @@ if [ "${1:-}" = --tests ]; then
   need npm npm
   need pip3 python3-pip
   need pytest-3 python3-pytest
-  # A library brings no program.
-  if ! /usr/bin/python3 -c 'import grpc' 2>/dev/null; then
-    if [ "$(id -u)" != 0 ]; then
-      missing="$missing python3-grpcio"
-    else
-      apt_install python3-grpcio
-    fi
-  fi
+  need_package python3-grpcio /usr/bin/python3 -c 'import grpc'
   need mvn maven
   need jq jq
   need perl perl
@@ -162,16 +164,10 @@ if [ "${1:-}" = --tests ]; then
   if [ "$(uname -m)" = x86_64 ]; then
     need qemu-system-x86_64 qemu-system-x86
     need mkfs.erofs erofs-utils
-    # A kernel for microVMs brings no program.
-    if ! ls /boot/vmlinuz-*cloud* >/dev/null 2>&1; then
-      if [ "$(id -u)" != 0 ]; then
-        missing="$missing linux-image-cloud-amd64"
-      else
-        apt_install linux-image-cloud-amd64
-      fi
-    fi
+    need_package linux-image-cloud-amd64 sh -c 'ls /boot/vmlinuz-*cloud*'
   fi
-  need busybox busybox-static
+  # The other package of that name, which a kernel brings, needs libraries that the tests' images do not have.
+  need_package busybox-static sh -c '[ -x /usr/bin/busybox ] && ! ldd /usr/bin/busybox'
   need podman podman
   need newuidmap uidmap
   need rootlesskit rootlesskit
