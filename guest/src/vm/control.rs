@@ -1,6 +1,6 @@
 //! The host's words to the machine, one a line: `open TOKEN SEED NANOSECONDS` makes the data port the guest's link, or
 //! says that somebody will connect to the guest's own socket, where there is one;
-//! `limit TOKEN BYTES` bounds the memory of everything inside; `ping TOKEN` asks whether the guest is there;
+//! `clock TOKEN NANOSECONDS` sets the time, `limit TOKEN BYTES` bounds the memory of everything inside; `ping TOKEN` asks whether the guest is there;
 //! `park TOKEN` makes a machine whose wall is closed ready to be copied, and `wake TOKEN SEED NANOSECONDS NAME` makes a copy a
 //! sandbox of its own (`parking`);
 //! `rehearse TOKEN` has everything done once (`rehearsal`); `panic TOKEN` makes the kernel panic, to see what the host
@@ -157,6 +157,10 @@ fn answer(line: &str, random: &OwnedFd) -> Option<String> {
             let (token, bytes) = words.split_once(' ')?;
             (token, bytes.parse().map_err(io::Error::other).and_then(bound_memory))
         }
+        "clock" => {
+            let (token, nanoseconds) = words.split_once(' ')?;
+            (token, clock_settime(ClockId::Realtime, parse_time(nanoseconds)?).map_err(Into::into))
+        }
         "open" => (words.split(' ').next()?, refresh(random, &parse(words)?)),
         _ => return None,
     };
@@ -183,7 +187,7 @@ impl Machine {
         let (token, done) = match line.split_once(' ') {
             Some(("ping", token)) => (token, hand_over(None)),
             Some(("park", token)) => (token, self.park()),
-            Some(("limit" | "rehearse" | "panic", _)) => {
+            Some(("clock" | "limit" | "rehearse" | "panic", _)) => {
                 let Some(answer) = answer(line, &self.random) else { return };
                 return self.say(&answer);
             }
@@ -253,13 +257,17 @@ fn parse(words: &str) -> Option<Open> {
     let mut words = words.split(' ');
     let token = words.next().filter(|token| token.len() == TOKEN_CHARACTERS)?;
     let digits = words.next().filter(|digits| digits.len() == 2 * SEED_BYTES && digits.is_ascii())?;
-    let nanoseconds: u64 = words.next()?.parse().ok()?;
+    let time = parse_time(words.next()?)?;
     let mut seed = [0; SEED_BYTES];
     for (byte, pair) in seed.iter_mut().zip(digits.as_bytes().chunks(2)) {
         *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
     }
-    let time = Timespec { tv_sec: (nanoseconds / 1_000_000_000) as i64, tv_nsec: (nanoseconds % 1_000_000_000) as i64 };
     words.next().is_none().then(|| Open { token: token.into(), seed, time })
+}
+
+fn parse_time(nanoseconds: &str) -> Option<Timespec> {
+    let nanoseconds: u64 = nanoseconds.parse().ok()?;
+    Some(Timespec { tv_sec: (nanoseconds / 1_000_000_000) as i64, tv_nsec: (nanoseconds % 1_000_000_000) as i64 })
 }
 
 /// Held open: a copy has somebody waiting for it.

@@ -76,7 +76,7 @@ export class PeerMachine {
       for (const line of text.split("\n").filter(Boolean)) {
         const token =
           /^ping ([0-9a-f]{64})$/.exec(line)?.[1] ??
-          /^limit ([0-9a-f]{64}) \d+$/.exec(line)?.[1] ??
+          /^(?:clock|limit) ([0-9a-f]{64}) \d+$/.exec(line)?.[1] ??
           /^open ([0-9a-f]{64}) [0-9a-f]{128} \d{19}$/.exec(line)?.[1];
         if (token !== undefined) host.write(`ok ${token}\n`);
       }

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { ask, lost, newToken, openWords, reading } from "../microvm/control.ts";
+import { ask, lost, newToken, openWords, reading, tellTime } from "../microvm/control.ts";
 import { connectOwned } from "./socket.ts";
 
 /** On which numbers a machine's guest and its first process listen (guest/src/vm). */
@@ -17,7 +17,10 @@ export interface Door {
 /** Opens the link. Before it the machine gets a seed and the time: it may be a copy that has just come to life. */
 export async function connectLink(door: Door, withinMs = 30_000): Promise<Duplex> {
   const signal = AbortSignal.timeout(withinMs);
-  await order(door, openWords, signal);
+  await conversing(door, signal, async (control) => {
+    const token = newToken();
+    await tellTime(control, signal, await ask(control, openWords(token), token, signal));
+  });
   return await connectPort(door, linkPort, signal);
 }
 
@@ -31,12 +34,28 @@ export function limitMachine(door: Door, bytes: number): Promise<void> {
   return order(door, (token) => `limit ${token} ${bytes}`, AbortSignal.timeout(30_000));
 }
 
-async function order(door: Door, words: (token: string) => string, signal: AbortSignal): Promise<void> {
+/** Sets the clock of a machine that stood still. */
+export function setClock(door: Door): Promise<void> {
+  const signal = AbortSignal.timeout(30_000);
+  return conversing(door, signal, (control) => tellTime(control, signal));
+}
+
+function order(door: Door, words: (token: string) => string, signal: AbortSignal): Promise<void> {
+  const token = newToken();
+  return conversing(door, signal, async (control) => {
+    await ask(control, words(token), token, signal);
+  });
+}
+
+async function conversing(
+  door: Door,
+  signal: AbortSignal,
+  say: (control: Socket) => Promise<void>,
+): Promise<void> {
   const control = await connectPort(door, controlPort, signal);
   control.on("error", () => {});
   try {
-    const token = newToken();
-    await ask(control, words(token), token, signal);
+    await say(control);
   } finally {
     control.destroy();
   }

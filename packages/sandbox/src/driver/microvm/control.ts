@@ -7,6 +7,9 @@ import { CaissonError } from "@caisson/contract/errors";
 const tokenBytes = 32;
 const seedBytes = 64;
 const maxLineBytes = 4096;
+/** What was answered within that leaves a machine's clock right enough. */
+const soonMs = 20;
+const maxTimesTold = 3;
 
 export function newToken(): string {
   return randomBytes(tokenBytes).toString("hex");
@@ -15,7 +18,11 @@ export function newToken(): string {
 /** Somebody comes; with a seed and the time, since the machine may be a copy that has just come to life. */
 export function openWords(token: string): string {
   const seed = randomBytes(seedBytes).toString("hex");
-  return `open ${token} ${seed} ${BigInt(Date.now()) * 1_000_000n}`;
+  return `open ${token} ${seed} ${now()}`;
+}
+
+function now(): bigint {
+  return BigInt(Date.now()) * 1_000_000n;
 }
 
 /** A copy of a machine that was parked becomes a sandbox of its own, by this host name. */
@@ -23,8 +30,29 @@ export function wakeWords(token: string, name: string): string {
   return `wake ${openWords(token).slice("open ".length)} ${name}`;
 }
 
-/** Says one line and waits for the answer to it. */
-export async function ask(control: Socket, line: string, token: string, signal: AbortSignal): Promise<void> {
+/**
+ * Tells a machine the time, and again where it took long to be heard: by so much its clock is behind.
+ * @param tookMs how long it took the last time
+ */
+export async function tellTime(
+  control: Socket,
+  signal: AbortSignal,
+  tookMs = Number.POSITIVE_INFINITY,
+): Promise<void> {
+  for (let took = tookMs, told = 0; took > soonMs && told < maxTimesTold; told++) {
+    const token = newToken();
+    took = await ask(control, `clock ${token} ${now()}`, token, signal);
+  }
+}
+
+/** Says one line and waits for the answer to it; resolves with the milliseconds that took. */
+export async function ask(
+  control: Socket,
+  line: string,
+  token: string,
+  signal: AbortSignal,
+): Promise<number> {
+  const begun = performance.now();
   let said = "";
   const answer = await reading(
     control,
@@ -44,6 +72,7 @@ export async function ask(control: Socket, line: string, token: string, signal: 
   if (!answer.startsWith("ok ")) {
     throw lost(`the machine is not ready: ${answer.replaceAll(token, "").slice(0, 200)}`);
   }
+  return performance.now() - begun;
 }
 
 /** Hands what a socket reads to `take` until that gives something. */

@@ -7,7 +7,7 @@ import { type MachineParts, MachineSandbox, recordOf } from "../microvm/sandbox.
 import type { Template } from "../microvm/template.ts";
 import type { MachineShape } from "./argv.ts";
 import { qemuMechanisms } from "./mechanisms.ts";
-import { connectPort, limitMachine, parkMachine, rehearse, wakePort } from "./port.ts";
+import { connectPort, limitMachine, parkMachine, rehearse, setClock, wakePort } from "./port.ts";
 import type { Ground } from "./probe.ts";
 import { continueMachine, saveDevices, stopMachine } from "./save.ts";
 import { machineSockets, startMachine } from "./start.ts";
@@ -88,8 +88,10 @@ class QemuSandbox extends MachineSandbox<MachineShape> {
     return stopMachine(this.#sockets.monitor);
   }
 
-  resume(): Promise<void> {
-    return continueMachine(this.#sockets.monitor);
+  /** Its clock stood still too. */
+  async resume(): Promise<void> {
+    await continueMachine(this.#sockets.monitor);
+    await setClock(this.#sockets.control);
   }
 
   async saveMachine(file: string, fleeting: boolean): Promise<void> {

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { connectSocket } from "../../keeper/connect.ts";
-import { ask, lost, newToken, openWords, reading, wakeWords } from "../microvm/control.ts";
+import { ask, lost, newToken, openWords, reading, tellTime, wakeWords } from "../microvm/control.ts";
 
 /** The sockets behind a machine's two serial ports. */
 export interface Ports {
@@ -23,9 +23,9 @@ export function connectPort(ports: Ports, withinMs = 30_000): Promise<Duplex> {
   return openPort(ports, async (control, data) => {
     const begun = skipTo(data, Buffer.from(token), signal);
     begun.catch(() => {});
-    await ask(control, openWords(token), token, signal);
+    const tookMs = await ask(control, openWords(token), token, signal);
     data.write(token);
-    await begun;
+    await Promise.all([begun, tellTime(control, signal, tookMs)]);
   });
 }
 
@@ -36,7 +36,10 @@ export function connectPort(ports: Ports, withinMs = 30_000): Promise<Duplex> {
 export function wakePort(ports: Ports, name: string, withinMs = 30_000): Promise<Duplex> {
   const token = newToken();
   const signal = AbortSignal.timeout(withinMs);
-  return openPort(ports, (control) => ask(control, wakeWords(token, name), token, signal));
+  return openPort(ports, async (control) => {
+    const tookMs = await ask(control, wakeWords(token, name), token, signal);
+    await tellTime(control, signal, tookMs);
+  });
 }
 
 /** The data port, once what has to be said on the control port was said. */
@@ -72,6 +75,11 @@ export function pingMachine(control: string, withinMs: number): Promise<void> {
   return order(control, (token) => `ping ${token}`, withinMs);
 }
 
+/** Sets the clock of a machine that stood still. */
+export function setClock(control: string): Promise<void> {
+  return conversing(control, (port) => tellTime(port, AbortSignal.timeout(30_000)));
+}
+
 /** Has everything done once that a sandbox does first, so that it is quicker then. */
 export function rehearse(control: string, withinMs: number): Promise<void> {
   return order(control, (token) => `rehearse ${token}`, withinMs);
@@ -82,12 +90,18 @@ export function limitMachine(control: string, bytes: number): Promise<void> {
   return order(control, (token) => `limit ${token} ${bytes}`, 30_000);
 }
 
-async function order(path: string, line: (token: string) => string, withinMs: number): Promise<void> {
+function order(path: string, line: (token: string) => string, withinMs: number): Promise<void> {
   const token = newToken();
+  return conversing(path, async (control) => {
+    await ask(control, line(token), token, AbortSignal.timeout(withinMs));
+  });
+}
+
+async function conversing(path: string, say: (control: Socket) => Promise<void>): Promise<void> {
   const control = await connectSocket(path);
   control.on("error", () => {});
   try {
-    await ask(control, line(token), token, AbortSignal.timeout(withinMs));
+    await say(control);
   } finally {
     control.destroy();
   }
