@@ -5,10 +5,12 @@ import { existsSync, lstatSync, readdirSync, readFileSync, renameSync, statSync,
 import { join } from "node:path";
 import { after, before, describe, it } from "node:test";
 import { type Client, connect } from "@caisson/client";
+import { TestHome } from "../../packages/sandbox/src/toolchains/testing/home.ts";
 import { accounts, startDaemon, type TestDaemon, temporaryDirectory } from "../support/daemon.ts";
 import { refused } from "../support/errors.ts";
 import { eventually } from "../support/eventually.ts";
 import { installPeer } from "../support/firecracker/install.ts";
+import { Launcher } from "../support/launcher.ts";
 
 const isRoot = process.getuid!() === 0;
 const driver = "firecracker";
@@ -65,6 +67,27 @@ describe("firecracker, against its published description", {
     const by = new Map(one.info.enforced!.mechanisms.map((mechanism) => [mechanism.name, mechanism.by]));
     assert.deepEqual([by.get("machine"), by.get("vmm.jail"), by.get("uid")], ["KVM", "jailer", "jailer"]);
     assert.equal(one.info.tier, "microvm");
+  });
+
+  it("gives toolchains that were asked for as a second disk, also to a copy of a kept machine", async () => {
+    using home = new TestHome();
+    for (const name of ["cargo", "rustup"]) home.program(`.cargo/bin/${name}`);
+    const env = { PATH: `${home.path(".cargo/bin")}:/usr/bin:/bin`, HOME: home.dir };
+    const caisson = new Launcher(daemon);
+    const drives = () => peer.requests().filter((line) => line === "PUT /drives/beside ok").length;
+    const usual = await caisson.json(["create"], ["--no-workspace", "--driver", driver], { env });
+    assert.deepEqual([existsSync(join(jailOf(usual.id), "beside")), drives()], [false, 0]);
+    const asked = ["--no-workspace", "--driver", driver, "--toolchains", "auto"];
+    const box = await client.sandboxes.get((await caisson.json(["create"], asked, { env })).id);
+    assert.equal(drives(), 1);
+    const { state, by } = box.info.enforced!.mechanisms.find(({ name }) => name === "toolchains")!;
+    assert.deepEqual([state, by], ["enforced", "read-only disk"]);
+    const [twin] = await client.snapshots.fork(box.id);
+    for (const { id } of [box, twin!]) {
+      const file = lstatSync(join(jailOf(id), "beside"));
+      assert.deepEqual([file.isFile(), file.uid, file.mode & 0o022], [true, 0, 0]);
+    }
+    for (const { id } of [usual, box, twin!]) await client.sandboxes.delete(id);
   });
 
   it("boots a larger machine for who asks for more memory", async () => {

@@ -86,7 +86,7 @@ function fill(home: TestHome): void {
 for (const account of accounts()) suite(account);
 
 function suite(account: Account): void {
-  describe(`toolchains of a home with secrets as ${account.name}`, { timeout: 120_000 }, () => {
+  describe(`toolchains of a home with secrets as ${account.name}`, { timeout: 240_000 }, () => {
     let daemon: TestDaemon;
     let home: TestHome;
     let caisson: Launcher;
@@ -152,18 +152,35 @@ function suite(account: Account): void {
       assert.doesNotMatch(out, /^(new|old)$/m);
     });
 
+    /** Runs every program, looks for secrets, and tries to change something. */
+    const tryAll = async (options: string[], from: TestHome) => {
+      const write = `cd '${from.path(".cargo/bin")}' && { echo x > new; echo x >> cargo; rm cargo; }`;
+      const script = `${Object.values(programs).join("; ")}; grep -rl ${canary} '${from.dir}'; ${write}; cat cargo`;
+      const { out, err } = await run(`{ ${script}; } 2>/dev/null; ls`, options, from);
+      const lines = out.trim().split("\n");
+      const names = lines.splice(0, Object.keys(programs).length).map((path) => path.split("/").at(-1));
+      assert.deepEqual(names, Object.values(programs), err);
+      return lines;
+    };
+
     it("does the same in gVisor, below directories that are private there", async () => {
       // Owners are not mapped there: what only they may read stays theirs.
       using open = new TestHome();
       fill(open);
       spawnSync("chmod", ["-R", "go+rX", open.dir]);
-      const write = `cd '${open.path(".cargo/bin")}' && { echo x > new; echo x >> cargo; rm cargo; }`;
-      const script = `${Object.values(programs).join("; ")}; grep -rl ${canary} '${open.dir}'; ${write}; cat cargo`;
-      const { out, err } = await run(`{ ${script}; } 2>/dev/null; ls`, ["--tier", "gvisor"], open);
-      const lines = out.trim().split("\n");
-      const names = lines.splice(0, Object.keys(programs).length).map((path) => path.split("/").at(-1));
-      assert.deepEqual(names, Object.values(programs), err);
-      assert.deepEqual(lines, ["#!/bin/sh", 'echo "$0"', "cargo", "cargo-program", "rustup"], out);
+      const lines = await tryAll(["--tier", "gvisor"], open);
+      assert.deepEqual(lines, ["#!/bin/sh", 'echo "$0"', "cargo", "cargo-program", "rustup"]);
+    });
+
+    it("does the same in a machine, from a disk, for who asks", async () => {
+      const { out } = await run("command -v cargo-program; echo $PATH", ["--tier", "microvm"]);
+      assert.ok(!out.includes(home.dir), out);
+      const lines = await tryAll(["--tier", "microvm", "--toolchains", "auto"], home);
+      // The name of a socket is on the disk, and nobody behind it.
+      assert.deepEqual(lines, ["#!/bin/sh", 'echo "$0"', "cargo", "cargo-program", "host.sock", "rustup"]);
+      const socket = `import socket; socket.socket(socket.AF_UNIX).connect("${home.path(".cargo/bin/host.sock")}")`;
+      const asked = ["--tier", "microvm", "--toolchains", "auto"];
+      assert.match((await run(`/usr/bin/python3 -c '${socket}'`, asked)).err, /ConnectionRefused/);
     });
 
     it("reaches no socket of the host through them", async () => {

@@ -19,7 +19,7 @@ use rustix::{
     thread::{Gid, Uid, UnshareFlags, set_thread_groups, set_thread_res_gid, set_thread_res_uid},
 };
 
-use super::machine::{CGROUP, GUEST, IMAGE, directory};
+use super::machine::{BESIDE, CGROUP, GUEST, IMAGE, directory};
 use crate::sys::{
     descriptors::close_range,
     launching::{exec, place_descriptor},
@@ -109,6 +109,7 @@ fn inner(door: &OwnedFd) -> io::Result<()> {
         parents(path)?;
         mount("tmpfs", format!("{ROOT}{path}"), "tmpfs", HARDENED, Some(options))?;
     }
+    show_beside()?;
     directory(&format!("{ROOT}/proc"))?;
     mount("proc", format!("{ROOT}/proc"), "proc", HARDENED | MountFlags::NOEXEC, None)?;
     // Read-only, so that nothing inside can change it by way of /proc/self/exe.
@@ -165,6 +166,29 @@ fn show(folder: &Path, except: &[&str]) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Parts of the host at their own paths. On their disk they have the numbers of their places in a list.
+fn show_beside() -> io::Result<()> {
+    let list = match fs::read_to_string(format!("{BESIDE}/paths")) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        list => list?,
+    };
+    for (number, path) in list.split_terminator('\0').enumerate() {
+        show_one(Path::new(&format!("{BESIDE}/{number}")), path)
+            .map_err(|error| io::Error::other(format!("{path}: {error}")))?;
+    }
+    Ok(())
+}
+
+fn show_one(source: &Path, path: &str) -> io::Result<()> {
+    if source.is_dir() {
+        parents(path)?;
+    } else {
+        parents(path.rsplit_once('/').map_or("", |(folder, _)| folder))?;
+        fs::write(format!("{ROOT}{path}"), "")?;
+    }
+    bind(source, path)
 }
 
 fn bind(source: impl AsRef<Path>, inside: &str) -> io::Result<()> {

@@ -1,7 +1,10 @@
 //! The machine's root: kernel file systems, drivers, the image.
 
 use std::{
-    fs, io,
+    fs,
+    fs::File,
+    io,
+    os::unix::fs::FileExt,
     path::Path,
     thread,
     time::{Duration, Instant},
@@ -26,10 +29,16 @@ pub enum Link {
     None,
 }
 
-/// The image's device; the only one there is.
-const IMAGE_DEVICE: &str = "/dev/vda";
 /// Where the image is mounted.
 pub const IMAGE: &str = "/image";
+/// Where the parts of the host are mounted that are shown beside the image, if there are any.
+pub const BESIDE: &str = "/beside";
+/// The ids of their file systems; which device a disk becomes is the emulator's to say.
+const IMAGE_ID: [u8; 16] = [0; 16];
+const BESIDE_ID: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+const DEVICES: [&str; 2] = ["/dev/vda", "/dev/vdb"];
+/// Where an erofs has its id.
+const ID_OFFSET: u64 = 1024 + 48;
 /// The binary itself, which the chamber shows inside.
 pub const GUEST: &str = "/guest";
 /// The control group of everything inside the chamber.
@@ -44,7 +53,8 @@ pub fn make() -> io::Result<Link> {
         directory(path)?;
         mount(kind, path, kind, nothing, None).or_else(busy)?;
     }
-    let link = read_link(&fs::read_to_string("/proc/cmdline")?)?;
+    let line = fs::read_to_string("/proc/cmdline")?;
+    let link = read_link(&line)?;
     if link == Link::None {
         return Ok(link);
     }
@@ -63,9 +73,10 @@ pub fn make() -> io::Result<Link> {
     mount_move(".", "/")?;
     chroot(".")?;
     chdir("/")?;
-    directory(IMAGE)?;
-    wait_for(IMAGE_DEVICE)?;
-    mount(IMAGE_DEVICE, IMAGE, "erofs", hardened | MountFlags::RDONLY, None)?;
+    mount_disk(&IMAGE_ID, IMAGE)?;
+    if has_beside(&line) {
+        mount_disk(&BESIDE_ID, BESIDE)?;
+    }
     mount("cgroup2", "/sys/fs/cgroup", "cgroup2", hardened | MountFlags::NOEXEC, None)?;
     fs::write("/sys/fs/cgroup/cgroup.subtree_control", "+memory")?;
     directory(CGROUP)?;
@@ -88,6 +99,11 @@ fn read_link(line: &str) -> io::Result<Link> {
     }
 }
 
+/// Is there a second disk?
+fn has_beside(line: &str) -> bool {
+    line.split_whitespace().any(|word| word == "caisson.beside")
+}
+
 /// In the order of their names, which is that of their dependencies.
 fn load_modules(folder: &Path) -> io::Result<()> {
     let mut names: Vec<_> = fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -102,15 +118,29 @@ fn load_modules(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn wait_for(path: &str) -> io::Result<()> {
+fn mount_disk(id: &[u8; 16], place: &str) -> io::Result<()> {
+    directory(place)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RDONLY;
+    mount(wait_for(id)?, place, "erofs", flags, None).map_err(Into::into)
+}
+
+fn wait_for(id: &[u8; 16]) -> io::Result<&'static str> {
     let until = Instant::now() + DEVICE_WITHIN;
-    while !Path::new(path).exists() {
+    loop {
+        if let Some(device) = DEVICES.into_iter().find(|device| id_of(device).is_ok_and(|found| found == *id)) {
+            return Ok(device);
+        }
         if Instant::now() > until {
-            return Err(io::Error::other(format!("{path} does not appear")));
+            return Err(io::Error::other("a disk does not appear"));
         }
         thread::sleep(Duration::from_millis(5));
     }
-    Ok(())
+}
+
+fn id_of(device: &str) -> io::Result<[u8; 16]> {
+    let mut id = [0; 16];
+    File::open(device)?.read_exact_at(&mut id, ID_OFFSET)?;
+    Ok(id)
 }
 
 pub fn directory(path: &str) -> io::Result<()> {
@@ -138,5 +168,7 @@ mod tests {
         for line in ["", "caisson.link=", "caisson.link=vsock", "caisson.link=vsock:x", "caisson.link=ports:1"] {
             assert!(read_link(line).is_err(), "{line}");
         }
+        assert!(has_beside("caisson.link=ports caisson.beside\n"));
+        assert!(!has_beside("caisson.link=ports caisson.besides"));
     }
 }

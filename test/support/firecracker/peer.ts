@@ -67,7 +67,8 @@ async function carryOut(
       asked.boot = body;
       return isBefore ? (need(body.kernel_image_path) ?? need(body.initrd_path)) : "not after the start";
     case "PUT /drives/image":
-      asked.drive = body;
+    case "PUT /drives/beside":
+      asked[path] = body;
       return isBefore ? need(body.path_on_host) : "not after the start";
     case "PUT /machine-config":
       return isBefore ? undefined : "not after the start";
@@ -84,7 +85,9 @@ async function carryOut(
       if (lacking) return lacking;
       const saved = JSON.parse(readFileSync(inJail(String(body.snapshot_path)), "utf8"));
       Object.assign(asked, saved.asked);
-      if (!existsSync(inJail(String(asked.drive?.path_on_host)))) return "the disk is not there";
+      const disks = Object.keys(asked).filter((path) => path.startsWith("/drives/"));
+      const missing = disks.map((path) => need(asked[path]!.path_on_host)).find(Boolean);
+      if (missing || disks.length === 0) return missing ?? "there is no disk";
       if (body.resume_vm !== true) return "it would stand still";
       return await begin(saved.link);
     }

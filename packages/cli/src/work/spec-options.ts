@@ -49,7 +49,7 @@ export const specOptions = {
   toolchains: {
     kind: "choice",
     choices: ["auto", "off"],
-    summary: "Show the toolchains of the host that your PATH uses. Default: the profile's",
+    summary: "Show the toolchains of the host that your PATH uses. Default: the profile's; `off` in microVMs",
   },
   ...networkOptions,
   secret: {

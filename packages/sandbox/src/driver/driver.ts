@@ -25,7 +25,7 @@ export interface LaunchSpec {
   /** Bounds from the start, for drivers whose engine keeps them. */
   limits?: LimitValues;
   /** Files and directories of the host that show beside the image, read-only, at their own paths; only for drivers
-   * that have `binds` and not `mounts`. */
+   * that have `binds` or `copies` and not `mounts`. */
   shown?: readonly string[];
   /** The root of an image of the store, with `bare`; only for drivers that have `roots` and not `mounts`. */
   root?: string;
@@ -44,6 +44,7 @@ export interface LaunchSpec {
  *   unpacked inside, and what was changed is fetched the same way (`engine/transfer`).
  * - `overlay`: a project's own directory can be the lower layer of an overlay.
  * - `binds`: shows parts of the host that are known at the launch.
+ * - `copies`: the same, of which it has to make a copy first.
  * - `images`: images other than `host`, by name.
  * - `roots`: launches without any programs (`bare`), and takes the root of an image as a mount (`attach`), or shows it from
  *   the launch on where it has no `mounts`.
@@ -55,6 +56,7 @@ export type Capability =
   | "mounts"
   | "overlay"
   | "binds"
+  | "copies"
   | "images"
   | "roots"
   | "pause"

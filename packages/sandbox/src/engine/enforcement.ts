@@ -49,7 +49,7 @@ export function enforcementOf(plan: SandboxPlan, driver: readonly Mechanism[], s
       imageMechanism(plan.image),
       networkMechanism(plan.network),
       ...secretMechanism(plan.spec.secrets),
-      toolchainMechanism(plan.toolchains, plan.toolchainsLeftOut),
+      toolchainMechanism(plan),
     ],
     limits: toLimits(plan.limits),
   });

@@ -57,7 +57,7 @@ export interface SandboxPlan {
   syscalls: string[];
   /** What comes in of the developer's toolchains; undefined when they are switched off. */
   toolchains: ToolchainSet | undefined;
-  /** Where the driver cannot show them: which there are. */
+  /** Where the driver does not show them: which there are. */
   toolchainsLeftOut: readonly string[] | undefined;
   network: NetworkRecord;
   secrets: SandboxSecrets | undefined;
@@ -120,8 +120,7 @@ export async function planSandbox(init: SpecInit, parts: PlanningParts): Promise
     machineMemory,
     workspace: fitWorkspace(workspace, driver),
     image,
-    toolchains: canShow(driver) ? toolchains : undefined,
-    toolchainsLeftOut: canShow(driver) ? undefined : leaveOut(toolchains, driver, spec.toolchains === "auto"),
+    ...fitToolchains(toolchains, driver, spec.toolchains === "auto"),
     network,
     secrets,
     caches: cacheKinds(spec.caches, workspace, driver),
@@ -138,22 +137,24 @@ function checkImage(image: ResolvedImage | undefined, driver: Driver): void {
   throw new CaissonError("NOT_ENFORCEABLE", words, { metadata: { mechanism: "image" } });
 }
 
-/** A machine of its own shows nothing of the host. */
-function canShow({ capabilities }: Driver): boolean {
-  return capabilities.includes("mounts") || capabilities.includes("binds");
-}
-
-/** Asked for by name they are an error where they cannot be had; else the report tells what is not there. */
-function leaveOut(
-  found: ToolchainSet | undefined,
-  driver: Driver,
-  isAskedFor: boolean,
-): readonly string[] | undefined {
-  const names = found?.names;
-  if (!isAskedFor || names === undefined || names.length === 0) return names;
+/**
+ * Where they would have to be copied first, they are for those who ask for them; the report tells others what is not there. Asked for
+ * where they cannot be had, they are an error.
+ */
+function fitToolchains(
+  toolchains: ToolchainSet | undefined,
+  { name, capabilities }: Driver,
+  areAskedFor: boolean,
+): Pick<SandboxPlan, "toolchains" | "toolchainsLeftOut"> {
+  const canCopy = capabilities.includes("copies");
+  if (capabilities.includes("mounts") || capabilities.includes("binds") || (canCopy && areAskedFor))
+    return { toolchains, toolchainsLeftOut: undefined };
+  const names = toolchains?.names;
+  if (!areAskedFor || names === undefined || names.length === 0)
+    return { toolchains: undefined, toolchainsLeftOut: names };
   throw new CaissonError(
     "NOT_ENFORCEABLE",
-    `the ${driver.name} driver shows nothing of the host outside its image: ${names.join(", ")}`,
+    `the ${name} driver shows nothing of the host outside its image: ${names.join(", ")}`,
     { metadata: { rule: "toolchains" } },
   );
 }

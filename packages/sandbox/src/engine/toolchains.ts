@@ -3,6 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { type Mechanism, MechanismSchema, MechanismState } from "@caisson/contract";
 import { Mount_Kind } from "@caisson/contract/link";
 import { canMapOwners, type ToolchainSet } from "../toolchains/index.ts";
+import type { SandboxPlan } from "./spec.ts";
 import type { MountPlan, ResolvedWorkspace } from "./workspace.ts";
 
 /** What is handed in of a developer's toolchains: read-only, at their own paths. */
@@ -42,13 +43,16 @@ export function coveredConfigs(toolchains: ToolchainSet | undefined, workspace: 
 }
 
 /** For the report: which toolchains came in, and how. */
-export function toolchainMechanism(
-  toolchains: ToolchainSet | undefined,
-  leftOut: readonly string[] | undefined,
-): Mechanism {
+export function toolchainMechanism({
+  driver: { capabilities },
+  toolchains,
+  toolchainsLeftOut,
+}: Pick<SandboxPlan, "driver" | "toolchains" | "toolchainsLeftOut">): Mechanism {
   const name = "toolchains";
-  if (leftOut) {
-    const detail = `this driver cannot show them: ${leftOut.join(", ") || "the PATH uses none"}`;
+  const canCopy = capabilities.includes("copies");
+  if (toolchainsLeftOut) {
+    const why = canCopy ? "they are copied for those who ask for them" : "this driver cannot show them";
+    const detail = `${why}: ${toolchainsLeftOut.join(", ") || "the PATH uses none"}`;
     return create(MechanismSchema, { name, state: MechanismState.NOT_ENFORCED, detail });
   }
   if (!toolchains)
@@ -57,7 +61,7 @@ export function toolchainMechanism(
   return create(MechanismSchema, {
     name,
     state: MechanismState.ENFORCED,
-    by: "read-only mounts",
+    by: canCopy ? "read-only disk" : "read-only mounts",
     detail: found ? `${found}; credentials and configuration are left out` : "the PATH uses none",
   });
 }

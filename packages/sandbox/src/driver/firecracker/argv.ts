@@ -39,12 +39,16 @@ export function jailerArgv(
   ];
 }
 
-/** @param link how the first process is to be reached: `vsock:PORT`, or `none` to boot and leave at once */
-export function kernelCommandLine(link: string): string {
+/**
+ * @param link how the first process is to be reached: `vsock:PORT`, or `none` to boot and leave at once
+ * @param hasBeside whether there is a second disk
+ */
+export function kernelCommandLine(link: string, hasBeside: boolean): string {
   return [
     ...["console=ttyS0", "loglevel=1", "panic=-1", "reboot=k", "edd=off", "random.trust_cpu=off"],
     // There is a keyboard controller for resets alone; looking for keyboards takes half a second.
     ...["i8042.noaux", "i8042.nomux", "i8042.dumbkbd"],
     `caisson.link=${link}`,
+    ...(hasBeside ? ["caisson.beside"] : []),
   ].join(" ");
 }

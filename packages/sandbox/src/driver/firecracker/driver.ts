@@ -19,7 +19,7 @@ export interface FirecrackerOptions extends MachineOptions {
 export class FirecrackerDriver extends MachineDriver<Ground, MachineShape> {
   readonly name = "firecracker";
   // Written after its published API description; real hardware has not been seen by those who wrote it.
-  readonly capabilities = ["roots", "pause", "snapshot", "fork", "memory", "unexercised"] as const;
+  readonly capabilities = ["copies", "roots", "pause", "snapshot", "fork", "memory", "unexercised"] as const;
   readonly #programs: string | undefined;
 
   constructor({ programs, ...options }: FirecrackerOptions) {

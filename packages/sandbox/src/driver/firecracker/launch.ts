@@ -4,14 +4,14 @@ import type { Keeper } from "../../keeper/index.ts";
 import type { Launched, LaunchRecord, LaunchSpec } from "../driver.ts";
 import { keepNote, memoryOf, notedShape, noteMachine } from "../microvm/description.ts";
 import { type MachineParts, MachineSandbox, recordOf } from "../microvm/sandbox.ts";
-import type { Template } from "../microvm/template.ts";
+import { disksOf, type Template } from "../microvm/template.ts";
 import { Api } from "./api.ts";
 import { apiSocket, type MachineShape } from "./argv.ts";
 import { firecrackerMechanisms } from "./mechanisms.ts";
 import type { Programs } from "./probe.ts";
 import { keepMachine } from "./save.ts";
 import { startMachine } from "./start.ts";
-import { connectLink, limitMachine } from "./vsock.ts";
+import { connectLink, limitMachine, setClock } from "./vsock.ts";
 
 export interface LaunchContext {
   keeper: Keeper;
@@ -27,11 +27,11 @@ export async function launchFirecracker(
   uid: number,
 ): Promise<Launched> {
   const { sandboxId, dir, cgroups } = spec;
-  const { image, shape, state, memory } = template;
+  const { shape, state, memory } = template;
   await noteMachine(dir, template);
   const { kept, door } = await startMachine(context, {
     ...{ sandboxId, dir, cgroups, uid, shape },
-    start: { kind: "load", image, state, memory },
+    start: { kind: "load", ...disksOf(template), state, memory },
   });
   const record = recordOf("firecracker", kept, door.socket, uid);
   return new FirecrackerSandbox({ keeper: context.keeper, sandboxId, dir, kept, record, shape });
@@ -68,8 +68,10 @@ class FirecrackerSandbox extends MachineSandbox<MachineShape> {
     await this.#api.patch("/vm", { state: "Paused" });
   }
 
+  /** Its clock stood still too. */
   async resume(): Promise<void> {
     await this.#api.patch("/vm", { state: "Resumed" });
+    await setClock(this.record);
   }
 
   async saveMachine(file: string): Promise<void> {

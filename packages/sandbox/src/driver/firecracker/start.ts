@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { CaissonError } from "@caisson/contract/errors";
 import type { Keeper, Kept } from "../../keeper/index.ts";
 import { describeEnd } from "../microvm/end.ts";
+import { type Disks, disksOf, type TemplateParts } from "../microvm/template.ts";
 import { Api } from "./api.ts";
 import { apiSocket, jailerArgv, kernelCommandLine, type MachineShape, vsockSocket } from "./argv.ts";
 import { jailId, jailRoot, makeJail } from "./jail.ts";
@@ -23,8 +24,8 @@ export interface StartSpec {
   /** What it is made of: the host's paths. */
   start:
     | { kind: "try"; kernel: string; initrd: string }
-    | { kind: "boot"; kernel: string; initrd: string; image: string }
-    | { kind: "load"; image: string; state: string; memory: string };
+    | ({ kind: "boot" } & TemplateParts)
+    | ({ kind: "load"; state: string; memory: string } & Disks);
 }
 
 /** A process that runs a machine. */
@@ -91,11 +92,13 @@ async function begin(api: Api, { shape, start }: StartSpec): Promise<void> {
   await api.put("/boot-source", {
     kernel_image_path: "/kernel",
     initrd_path: "/initrd",
-    boot_args: kernelCommandLine(start.kind === "try" ? "none" : `vsock:${linkPort}`),
+    boot_args: kernelCommandLine(start.kind === "try" ? "none" : `vsock:${linkPort}`, "beside" in start),
   });
   if (start.kind === "boot") {
-    const image = { drive_id: "image", path_on_host: "/image", is_root_device: false, is_read_only: true };
-    await api.put("/drives/image", image);
+    for (const name of Object.keys(disksOf(start))) {
+      const disk = { path_on_host: `/${name}`, is_root_device: false, is_read_only: true };
+      await api.put(`/drives/${name}`, { drive_id: name, ...disk });
+    }
     await api.put("/vsock", { guest_cid: guestCid, uds_path: `/${vsockSocket}` });
   }
   await api.put("/actions", { action_type: "InstanceStart" });

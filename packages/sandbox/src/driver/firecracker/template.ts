@@ -1,9 +1,8 @@
 import { rm } from "node:fs/promises";
 import { cpus, release } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { makeHostImage } from "../microvm/host-image.ts";
+import { makeDisks } from "../microvm/disks.ts";
 import { makeInitrd } from "../microvm/initrd.ts";
-import { makeRootImage } from "../microvm/root-image.ts";
 import { machineMemory, wordsOfSize } from "../microvm/sizes.ts";
 import {
   findTemplate,
@@ -25,17 +24,17 @@ export interface TemplateContext extends MachineContext {
 const bootMs = 60_000;
 
 export async function makeTemplate(context: TemplateContext): Promise<Template<MachineShape>> {
-  const { ground, store, root, progress } = context;
+  const { ground, store } = context;
   const { programs } = ground;
   const images = `${store}/images`;
-  const [image, initrd, kernel] = await Promise.all([
-    root ? makeRootImage(programs, images, root, progress) : makeHostImage(programs, images, progress),
+  const [disks, initrd, kernel] = await Promise.all([
+    makeDisks(programs, context),
     makeInitrd(ground.kernel, context.guest, images),
     makeVmlinux(ground.kernel.image, images),
   ]);
   const { size } = context;
   const shape = { memoryBytes: machineMemory(size), sandboxBytes: size };
-  const parts = { kernel, initrd, image };
+  const parts = { kernel, initrd, ...disks };
   // The host's processor and kernel count too.
   const versions = await versionsOf([programs.firecracker, ground.kernel.image]);
   const identity = [versions, release(), cpus()[0]?.model];

@@ -1,18 +1,19 @@
 import { copyFile, readFile, stat, writeFile } from "node:fs/promises";
 import { basename } from "node:path";
 import { CaissonError } from "@caisson/contract/errors";
-import { isRootImage } from "./root-image.ts";
-import type { Shape, Template } from "./template.ts";
+import { besideImage } from "./beside.ts";
+import { rootImage } from "./root-image.ts";
+import { disksOf, type Shape, type Template, type TemplateParts } from "./template.ts";
 
 // What a machine was made from is noted in its directory, and beside each file that it is saved into.
 
 const noteName = "machine.json";
 const pageBytes = 4096;
 
-type Description<S extends Shape> = Pick<Template<S>, "kernel" | "initrd" | "image" | "shape">;
+type Description<S extends Shape> = TemplateParts & Pick<Template<S>, "shape">;
 
-function describe<S extends Shape>({ kernel, initrd, image, shape }: Description<S>): string {
-  return JSON.stringify({ kernel, initrd, image, shape });
+function describe<S extends Shape>({ kernel, initrd, image, beside, shape }: Description<S>): string {
+  return JSON.stringify({ kernel, initrd, image, beside, shape });
 }
 
 export async function noteMachine<S extends Shape>(dir: string, template: Description<S>): Promise<void> {
@@ -57,14 +58,20 @@ export async function templateOfSaved<S extends Shape>(
 ): Promise<Template<S>> {
   const { memoryBytes, sandboxBytes } = saved.shape;
   const shape = { ...current.shape, memoryBytes, sandboxBytes };
-  const isSame = describe({ ...saved, image: current.image }) === describe({ ...current, shape });
-  const hasDisk =
-    saved.image === current.image ||
-    (isRootImage(basename(saved.image)) && (await stat(saved.image).catch(() => undefined)) !== undefined);
-  if (isSame && hasDisk)
-    return { ...current, shape, image: saved.image, state: file, memory: memoryOf(file) };
+  const { image, beside } = saved;
+  const { beside: _, ...others } = { ...current, shape };
+  const machine = { ...others, ...disksOf(saved) };
+  const hasDisks =
+    (image === current.image || (await isKept(image, rootImage))) &&
+    (beside === undefined || (await isKept(beside, besideImage)));
+  if (hasDisks && describe(saved) === describe(machine))
+    return { ...machine, state: file, memory: memoryOf(file) };
   throw new CaissonError(
     "SANDBOX_FAILED",
     "this machine was kept before the host, its image or Caisson was changed; take the snapshot again",
   );
+}
+
+async function isKept(disk: string, kind: RegExp): Promise<boolean> {
+  return kind.test(basename(disk)) && (await stat(disk).catch(() => undefined)) !== undefined;
 }

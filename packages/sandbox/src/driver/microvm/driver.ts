@@ -5,6 +5,7 @@ import type { Keeper } from "../../keeper/index.ts";
 import { UidPool } from "../bubblewrap/uids.ts";
 import { CachedProbe, type Tried } from "../cached-probe.ts";
 import type { Capability, Driver, Launched, LaunchRecord, LaunchSpec, Probe } from "../driver.ts";
+import { BesideStamp } from "./beside-stamp.ts";
 import type { Progress } from "./erofs.ts";
 import { HostStamp } from "./host-stamp.ts";
 import { MachineSizes, machineMemory } from "./sizes.ts";
@@ -38,6 +39,7 @@ export abstract class MachineDriver<Ground, S extends Shape> implements Driver {
   readonly #uids = new UidPool();
   readonly #tried: CachedProbe<Ground>;
   readonly #stamp: HostStamp;
+  readonly #beside = new BesideStamp();
   readonly #templates = new Map<string, Promise<Template<S>>>();
 
   /** @param programs those that templates depend on, beside the guest */
@@ -125,21 +127,24 @@ export abstract class MachineDriver<Ground, S extends Shape> implements Driver {
     };
   }
 
-  async #templateFor(
-    ground: Ground,
-    { image, root, machine, memoryBytes }: LaunchSpec,
-  ): Promise<Template<S>> {
+  async #templateFor(ground: Ground, spec: LaunchSpec): Promise<Template<S>> {
+    const { image, root, shown = [], machine, memoryBytes } = spec;
     if (image !== "host" && !root)
       throw new CaissonError("INVALID_INPUT", `the ${this.name} driver has no image "${image}"`);
     if (machine !== undefined) return this.#templateOfSaved(ground, machine, memoryBytes ?? this.sizes.most);
     const isUsualSize = memoryBytes === undefined || memoryBytes === this.sizes.usual;
-    const context = { ...this.bootContext, ...(isUsualSize ? {} : { size: memoryBytes, isUsualSize }) };
+    const [ofImage, beside] = await Promise.all([
+      root === undefined ? undefined : fingerprint(root),
+      shown.length === 0 ? undefined : this.#beside.look(shown),
+    ]);
+    const context = {
+      ...this.bootContext,
+      ...(isUsualSize ? {} : { size: memoryBytes, isUsualSize }),
+      ...(root !== undefined && ofImage !== undefined ? { root: { path: root, fingerprint: ofImage } } : {}),
+      ...(beside ? { beside } : {}),
+    };
     const size = isUsualSize ? undefined : memoryBytes;
-    if (!root) return this.#remembered(keyOf(usualTemplate, size), ground, context);
-    const { fingerprintTree } = await import("./root-image.ts");
-    const fingerprint = await fingerprintTree(root);
-    const ofImage = { ...context, root: { path: root, fingerprint } };
-    return this.#remembered(keyOf(fingerprint, size), ground, ofImage);
+    return this.#remembered(keyOf(ofImage ?? usualTemplate, size, beside?.fingerprint), ground, context);
   }
 
   /** Of whatever size it is: what it is compared with is a template that is there. */
@@ -183,7 +188,14 @@ export abstract class MachineDriver<Ground, S extends Shape> implements Driver {
   }
 }
 
-/** By which a template is remembered; of the usual size, without it. */
-function keyOf(root: string, size: number | undefined): string {
-  return size === undefined ? root : `${root} of ${size}`;
+async function fingerprint(root: string): Promise<string> {
+  const { fingerprintTree } = await import("./root-image.ts");
+  return fingerprintTree(root);
+}
+
+/** By which a template is remembered; of the usual size and with nothing beside the image, without them. */
+function keyOf(root: string, size: number | undefined, beside?: string): string {
+  return [root, ...(size === undefined ? [] : [`of ${size}`]), ...(beside ? [`with ${beside}`] : [])].join(
+    " ",
+  );
 }

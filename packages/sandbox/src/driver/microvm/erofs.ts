@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
-import { chmod, mkdir, open, rm, stat } from "node:fs/promises";
+import { chmod, mkdir, open, readdir, rm, stat, utimes } from "node:fs/promises";
 import { CaissonError } from "@caisson/contract/errors";
+import { newestFirst } from "./keep-template.ts";
 import { putInPlace } from "./put-in-place.ts";
 
 export interface ImageTools {
@@ -17,10 +18,25 @@ const output = "/output";
 const maxBuildMs = 30 * 60_000;
 const tellEveryMs = 2000;
 
+/** By which a machine tells its disks apart (guest/src/vm/machine.rs). */
+export const diskIds = {
+  image: "00000000-0000-0000-0000-000000000000",
+  beside: "00000000-0000-0000-0000-000000000001",
+};
+
+/** The sandbox's user in a machine (guest/src/vm/chamber.rs): what only its owner may read is for it. */
+const owner = 1000;
+/** Options of mkfs.erofs for what belongs to the sandbox's user. */
+export const owned = [`--force-uid=${owner}`, `--force-gid=${owner}`];
+/** Arguments of bubblewrap for a daemon of root's: whoever files belong to, nothing is done but reading them. */
+export const readAnything =
+  process.getuid?.() === 0 ? ["--cap-drop", "ALL", "--cap-add", "CAP_DAC_READ_SEARCH"] : [];
+
 export interface Disk {
   /** For people: whose disk it is. */
   name: string;
   path: string;
+  id: string;
   /** Arguments of bubblewrap that show the program's own libraries, and below `source` what the disk is made from. */
   shown: readonly string[];
   /** Of mkfs.erofs. */
@@ -44,6 +60,21 @@ export async function makeDisk(tools: ImageTools, disk: Disk, progress: Progress
   }
 }
 
+/** Whether there is such a disk, which is then used: of several, the one that was used longest ago goes first. */
+export async function useDisk(path: string): Promise<boolean> {
+  if (!(await stat(path).catch(() => undefined))) return false;
+  const now = new Date();
+  await utimes(path, now, now).catch(() => {});
+  return true;
+}
+
+/** Removes all but the newest of a kind. A machine that still runs from one keeps its file open. */
+export async function keepNewest(directory: string, kind: RegExp, count: number): Promise<void> {
+  const names = (await readdir(directory)).filter((name) => kind.test(name));
+  for (const name of (await newestFirst(directory, names)).slice(count))
+    await rm(`${directory}/${name}`, { force: true }).catch(() => {});
+}
+
 async function build(tools: ImageTools, disk: Disk, path: string, progress: Progress): Promise<void> {
   const argv = [
     ...["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"],
@@ -51,7 +82,7 @@ async function build(tools: ImageTools, disk: Disk, path: string, progress: Prog
     ...disk.shown,
     ...["--bind", path, output, "--", tools.mkfs],
     // The same bytes for the same files, whoever builds it.
-    ...["--quiet", "-x-1", "-U", "00000000-0000-0000-0000-000000000000"],
+    ...["--quiet", "-x-1", "-U", disk.id],
     ...disk.options,
     ...[output, source],
   ];

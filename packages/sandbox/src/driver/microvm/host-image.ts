@@ -4,7 +4,7 @@ import { readdir, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
 import { type HostEntry, readHostRoot } from "../bubblewrap/host-root.ts";
-import { type ImageTools, makeDisk, type Progress, source } from "./erofs.ts";
+import { diskIds, type ImageTools, makeDisk, type Progress, source } from "./erofs.ts";
 
 /** Large, and nothing that runs needs them: documents, translations, drivers of machines, debugging symbols. */
 const leftOut = [
@@ -35,8 +35,8 @@ export async function makeHostImage(
   const excluded = [...leftOut, ...(await unreadable())].map((relative) => `--exclude-path=${relative}`);
   const all = ["", source].flatMap((below) => entries.flatMap((entry) => showEntry(entry, below)));
   const shown = ["--unshare-user-try", ...all];
-  const disk = { name: "the host's image", path, shown, options: ["--all-root", ...excluded] };
-  await makeDisk(tools, disk, progress);
+  const options = ["--all-root", ...excluded];
+  await makeDisk(tools, { name: "the host's image", path, id: diskIds.image, shown, options }, progress);
   await removeOthers(directory, path);
   return path;
 }

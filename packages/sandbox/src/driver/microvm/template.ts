@@ -2,6 +2,7 @@ import { hash, randomUUID } from "node:crypto";
 import { mkdir, rm, stat } from "node:fs/promises";
 import { CaissonError } from "@caisson/contract/errors";
 import type { Keeper, Kept } from "../../keeper/index.ts";
+import type { Beside } from "./beside.ts";
 import { describeEnd } from "./end.ts";
 import type { Progress } from "./erofs.ts";
 import { buildingPlace, keepTemplate, nameOfSize } from "./keep-template.ts";
@@ -14,17 +15,29 @@ export interface Shape {
   sandboxBytes: number;
 }
 
-/** A machine that was booted once and saved where its guest waits, unsealed: every sandbox begins as a copy of it. */
-export interface Template<S extends Shape> {
-  shape: S;
+/** The files of a machine's disks; `beside` is what it shows of the host beside its image. */
+export interface Disks {
+  image: string;
+  beside?: string;
+}
+
+/** Those alone, of whatever has them. */
+export function disksOf({ image, beside }: Disks): Disks {
+  return beside === undefined ? { image } : { image, beside };
+}
+
+/** What a machine is booted from. */
+export interface TemplateParts extends Disks {
   kernel: string;
   initrd: string;
-  image: string;
+}
+
+/** A machine that was booted once and saved where its guest waits, unsealed: every sandbox begins as a copy of it. */
+export interface Template<S extends Shape> extends TemplateParts {
+  shape: S;
   memory: string;
   state: string;
 }
-
-export type TemplateParts = Pick<Template<Shape>, "kernel" | "initrd" | "image">;
 
 /** The root of an image of the store, and what says that it is still the same. */
 export interface ImageRoot {
@@ -48,6 +61,7 @@ export interface TemplateContext extends BootContext {
   isUsualSize: boolean;
   /** Undefined: the host's own programs. */
   root?: ImageRoot;
+  beside?: Beside;
   progress: Progress;
 }
 
@@ -66,9 +80,10 @@ export interface Boot<Machine> {
   clear?(dir: string): Promise<void>;
 }
 
-/** Templates of images, and of other sizes than the usual, that are kept; each takes as much disk as its machine has used of its
- * memory. */
+/** Templates of images, with parts of the host beside, and of other sizes than the usual, that are kept; each takes as much disk as
+ * its machine has used of its memory. */
 const keptOfImages = 4;
+const keptOfBeside = 2;
 const keptOfSizes = 3;
 
 /** What is on disk if it still fits, else a new one. `identity`: everything that a saved machine depends on. */
@@ -78,13 +93,15 @@ export async function findTemplate<S extends Shape, Machine>(
   boot: Boot<Machine>,
 ): Promise<Template<S>> {
   const key = hash("sha256", JSON.stringify([parts, shape, identity])).slice(0, 32);
-  const directory = `${context.store}/${folder}${placeOf(context, key)}`;
+  const { place, count } = placeOf(context, key);
+  const directory = `${context.store}/${folder}${place}`;
   const template = { ...parts, shape, memory: `${directory}/memory`, state: `${directory}/state` };
   if (await stat(template.state).catch(() => undefined)) {
     await touchTemplate(template.state);
     return template;
   }
   await make(context, directory, boot);
+  await keepTemplate(directory, count);
   return template;
 }
 
@@ -116,14 +133,15 @@ async function make<Machine>(
     if (uid !== undefined) context.releaseUid(uid);
   }
   await boot.clear?.(building);
-  if (context.root) await keepTemplate(directory, keptOfImages);
-  else await keepTemplate(directory, context.isUsualSize ? 1 : keptOfSizes);
 }
 
-/** By what is kept beside each other. */
-function placeOf({ root, size, isUsualSize }: TemplateContext, key: string): string {
-  if (root) return `-of-images/${key}`;
-  return isUsualSize ? `/${key}` : `-of-sizes/${nameOfSize(size, key)}`;
+/** Where it is kept, and how many are there. */
+function placeOf({ root, beside, size, isUsualSize }: TemplateContext, key: string) {
+  if (root) return { place: `-of-images/${key}`, count: keptOfImages };
+  if (beside) return { place: `-with-toolchains/${key}`, count: keptOfBeside };
+  return isUsualSize
+    ? { place: `/${key}`, count: 1 }
+    : { place: `-of-sizes/${nameOfSize(size, key)}`, count: keptOfSizes };
 }
 
 /** A port that is closed tells less than why. */

@@ -14,7 +14,7 @@ const root = [
 ] as const;
 
 test("QEMU gets no network, no files of the host but its own program, and cannot start others", () => {
-  const line = machineArgv(programs, root, shape, { kind: "saved" }).join(" ");
+  const line = machineArgv(programs, root, shape, { kind: "saved" }, ["image"]).join(" ");
   assert.match(line, /--unshare-user .*--unshare-net .*--cap-drop ALL/);
   assert.match(line, /-sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny/);
   assert.doesNotMatch(line, /\/etc\/|-netdev|-nic|--bind |--share|\/dev\/kvm/);
@@ -24,8 +24,24 @@ test("QEMU gets no network, no files of the host but its own program, and cannot
 
 test("the memory of a saved machine is private to each copy, a template's is its file", () => {
   const line = (start: Parameters<typeof machineArgv>[3]) =>
-    machineArgv(programs, root, shape, start).join(" ");
+    machineArgv(programs, root, shape, start, ["image"]).join(" ");
   assert.match(line({ kind: "saved" }), /share=off,mem-path=.*-incoming fd:/);
   assert.match(line({ kind: "boot", memory: "file" }), /share=on,mem-path=/);
   assert.doesNotMatch(line({ kind: "boot", memory: "file" }), /-incoming/);
+});
+
+test("every disk is read-only, and the machine is told of a second one", () => {
+  const line = (disks: string[]) =>
+    machineArgv(programs, root, shape, { kind: "boot", memory: "file" }, disks).join(" ");
+  assert.doesNotMatch(line(["image"]), /caisson\.beside/);
+  const both = line(["image", "beside"]);
+  assert.match(both, / caisson\.link=ports caisson\.beside /);
+  const drives = both.match(/-drive \S+/g)!;
+  assert.deepEqual(
+    drives.map((drive) => [/\{fd:(\w+)\}/.exec(drive)![1], drive.includes("readonly=on")]),
+    [
+      ["image", true],
+      ["beside", true],
+    ],
+  );
 });

@@ -22,13 +22,15 @@ const moreFileBytes = 256 * 1024 * 1024;
 
 /**
  * The command that starts a machine: QEMU in namespaces of its own, without network, with nothing of the host but its
- * own program and libraries; everything else comes as descriptors. `{socket}` and `{fd:NAME}` are filled in by the keeper.
+ * own program and libraries; everything else comes as descriptors, its disks among them. `{socket}` and `{fd:NAME}` are filled in
+ * by the keeper.
  */
 export function machineArgv(
   programs: { bwrap: string; qemu: string; prlimit: string },
   hostRoot: readonly HostEntry[],
   shape: MachineShape,
   start: MachineStart,
+  disks: readonly string[],
 ): string[] {
   return [
     ...[programs.prlimit, `--fsize=${shape.memoryBytes + moreFileBytes}`, "--core=0", "--", programs.bwrap],
@@ -45,7 +47,7 @@ export function machineArgv(
     ...["--proc", "/proc", "--dev", "/dev"],
     ...(shape.accel === "kvm" ? ["--dev-bind", "/dev/kvm", "/dev/kvm"] : []),
     ...["--", programs.qemu],
-    ...machine(shape, start),
+    ...machine(shape, start, disks),
   ];
 }
 
@@ -54,7 +56,7 @@ function shown(entry: HostEntry): string[] {
   return ["--ro-bind", entry.source, entry.path];
 }
 
-function machine(shape: MachineShape, start: MachineStart): string[] {
+function machine(shape: MachineShape, start: MachineStart, disks: readonly string[]): string[] {
   const emulated = shape.accel === "tcg";
   return [
     ...["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-name", "caisson"],
@@ -64,14 +66,14 @@ function machine(shape: MachineShape, start: MachineStart): string[] {
     ...["-accel", emulated ? "tcg,tb-size=96" : "kvm", "-cpu", emulated ? "max,la57=off" : "host"],
     ...["-m", `${shape.memoryBytes / 1024 / 1024}M`, "-smp", "1"],
     ...["-object", memoryBackend(shape, start)],
-    ...(start.kind === "try" ? booting(shape, "none") : []),
-    ...(start.kind === "boot" ? booting(shape, "ports") : []),
+    ...(start.kind === "try" ? booting(shape, "caisson.link=none") : []),
+    ...(start.kind === "boot" ? booting(shape, wordsOf(disks)) : []),
     // What the machine's kernel and first process say when they end goes to the launch log.
     ...["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"],
     ...["-device", "virtio-serial-device,max_ports=4"],
     ...port("control", "{fd:control}"),
     ...port("data", "{socket}"),
-    ...(start.kind === "try" ? [] : disk),
+    ...disks.flatMap(disk),
     ...[
       "-chardev",
       "socket,id=monitor,fd={fd:monitor},server=on,wait=off",
@@ -82,11 +84,18 @@ function machine(shape: MachineShape, start: MachineStart): string[] {
   ];
 }
 
-const disk = [
-  "-drive",
-  "if=none,id=image,format=raw,readonly=on,file.driver=file,file.locking=off,file.filename=/proc/self/fd/{fd:image}",
-  ...["-device", "virtio-blk-device,drive=image"],
-];
+function disk(name: string): string[] {
+  const file = `file.driver=file,file.locking=off,file.filename=/proc/self/fd/{fd:${name}}`;
+  return [
+    ...["-drive", `if=none,id=${name},format=raw,readonly=on,${file}`],
+    ...["-device", `virtio-blk-device,drive=${name}`],
+  ];
+}
+
+/** For the machine's first process. */
+function wordsOf(disks: readonly string[]): string {
+  return ["caisson.link=ports", ...(disks.includes("beside") ? ["caisson.beside"] : [])].join(" ");
+}
 
 function memoryBackend({ memoryBytes }: MachineShape, start: MachineStart): string {
   const size = `id=mem,size=${memoryBytes}`;
@@ -102,10 +111,10 @@ function memoryBackend({ memoryBytes }: MachineShape, start: MachineStart): stri
 const goingOn = ["-incoming", "fd:{fd:state}", "-global", "migration.send-configuration=off"];
 
 /** A machine that goes on has its kernel in its memory; QEMU would hold another copy of it. */
-function booting(shape: MachineShape, link: "ports" | "none"): string[] {
+function booting(shape: MachineShape, words: string): string[] {
   return [
     ...["-kernel", "/proc/self/fd/{fd:kernel}", "-initrd", "/proc/self/fd/{fd:initrd}"],
-    ...["-append", kernelCommandLine(shape, link)],
+    ...["-append", kernelCommandLine(shape, words)],
   ];
 }
 
@@ -114,7 +123,7 @@ function booting(shape: MachineShape, link: "ports" | "none"): string[] {
  * its address. The report says so. An emulated processor has no second clock to check its first one by, without which the kernel
  * counts ticks of four milliseconds instead, and loses those that come late.
  */
-function kernelCommandLine({ accel, tscKhz }: MachineShape, link: string): string {
+function kernelCommandLine({ accel, tscKhz }: MachineShape, words: string): string {
   const clock = [`tsc_early_khz=${tscKhz}`, "tsc=reliable", "no_timer_check"];
   return [
     ...["console=ttyS0", "loglevel=1", "panic=-1", "reboot=t", "edd=off", "random.trust_cpu=off"],
@@ -123,7 +132,7 @@ function kernelCommandLine({ accel, tscKhz }: MachineShape, link: string): strin
     // Twice a second the kernel would look whether its memory is in pieces.
     ...["lsm=landlock,yama", "audit=0", "psi=0", "sysctl.vm.compaction_proactiveness=0"],
     ...(accel === "tcg" ? ["norandmaps", "mitigations=off", ...clock] : []),
-    `caisson.link=${link}`,
+    words,
   ].join(" ");
 }
 

@@ -13,7 +13,7 @@ const templates = () => import("./template.ts");
 
 export type QemuOptions = MachineOptions;
 
-const abilities = ["roots", "pause", "snapshot", "fork", "memory"] as const;
+const abilities = ["copies", "roots", "pause", "snapshot", "fork", "memory"] as const;
 /** Where packages put it; one that is elsewhere is noticed by the host's list of packages alone. */
 const qemuPath = "/usr/bin/qemu-system-x86_64";
 

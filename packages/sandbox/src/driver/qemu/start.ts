@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import { Handed_Kind } from "@caisson/contract/keeper";
 import type { Keeper, Kept } from "../../keeper/index.ts";
-import type { Template } from "../microvm/template.ts";
+import { disksOf, type Template } from "../microvm/template.ts";
 import { type MachineShape, type MachineStart, machineArgv } from "./argv.ts";
 import type { Ground } from "./probe.ts";
 
@@ -35,15 +35,22 @@ export async function startMachine(
 ): Promise<Machine> {
   const { template, start } = spec;
   const sockets = machineSockets(spec.dir);
+  const disks: Record<string, string> = start.kind === "try" ? {} : { ...disksOf(template) };
   const handed = [
     { name: "control", path: sockets.control, kind: Handed_Kind.LISTEN },
     { name: "monitor", path: sockets.monitor, kind: Handed_Kind.LISTEN },
-    ...(start.kind === "try" ? [] : [{ name: "image", path: template.image, kind: Handed_Kind.READ }]),
+    ...Object.entries(disks).map(([name, path]) => ({ name, path, kind: Handed_Kind.READ })),
     ...contentsOf(spec),
   ];
   const kept = await context.keeper.launch({
     sandbox: spec.sandboxId,
-    argv: machineArgv(context.ground.programs, context.ground.hostRoot, template.shape, start),
+    argv: machineArgv(
+      context.ground.programs,
+      context.ground.hostRoot,
+      template.shape,
+      start,
+      Object.keys(disks),
+    ),
     env: [],
     socket: sockets.data,
     ...(spec.uid === undefined ? {} : { uid: spec.uid, gid: await gidOf(spec.uid, template.shape) }),

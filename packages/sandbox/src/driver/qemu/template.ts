@@ -1,8 +1,7 @@
 import { open } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { makeHostImage } from "../microvm/host-image.ts";
+import { makeDisks } from "../microvm/disks.ts";
 import { makeInitrd } from "../microvm/initrd.ts";
-import { makeRootImage } from "../microvm/root-image.ts";
 import { machineMemory, wordsOfSize } from "../microvm/sizes.ts";
 import {
   findTemplate,
@@ -26,20 +25,19 @@ const kvmBootMs = 30_000;
 const emulatedBootMs = 120_000;
 
 export async function makeTemplate(context: TemplateContext): Promise<Template<MachineShape>> {
-  const { ground, store, root, progress } = context;
+  const { ground, store, root } = context;
   const { programs, hostRoot, kernel } = ground;
-  const images = `${store}/images`;
-  const [image, initrd] = await Promise.all([
-    root ? makeRootImage(programs, images, root, progress) : makeHostImage(programs, images, progress),
-    makeInitrd(kernel, context.guest, images),
+  const [disks, initrd] = await Promise.all([
+    makeDisks(programs, context),
+    makeInitrd(kernel, context.guest, `${store}/images`),
   ]);
-  const parts = { kernel: kernel.image, initrd, image };
+  const parts = { kernel: kernel.image, initrd, ...disks };
   const accel = (await hasHardware(context)) ? "kvm" : "tcg";
   const { size } = context;
   const sizes = { memoryBytes: machineMemory(size), sandboxBytes: size };
   const shape: MachineShape = { ...sizes, accel, tscKhz: ground.tscKhz };
   // Another kernel, guest, image, QEMU or command line makes a saved machine stale.
-  const argv = machineArgv(programs, hostRoot, shape, { kind: "boot", memory: "file" });
+  const argv = machineArgv(programs, hostRoot, shape, { kind: "boot", memory: "file" }, Object.keys(disks));
   const identity = [await versionsOf([programs.qemu, parts.kernel]), argv];
   const boot = {
     words: `booting a microVM ${wordsOfSize(size)} once (${accel === "kvm" ? "hardware virtualisation" : "emulation"})`,

@@ -146,7 +146,8 @@ export type SandboxSpec = Message<"caisson.v1.SandboxSpec"> & {
 
   /**
    * The developer's own toolchains on the host: `auto` shows those that the caller's PATH uses,
-   * read-only and without credentials, `off` none. Default: the profile's.
+   * read-only and without credentials, `off` none. Default: the profile's; but where they would have to
+   * be copied first (microVMs), only `auto` itself brings them in.
    *
    * @generated from field: string toolchains = 13;
    */
