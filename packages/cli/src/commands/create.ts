@@ -2,6 +2,7 @@ import { CaissonError, type SandboxSpec } from "@caisson/client";
 import { type Call, defineCommand } from "../command/command.ts";
 import type { OptionTable } from "../command/option.ts";
 import { readEnvironment } from "../work/environment.ts";
+import { tellPreparing } from "../work/preparing.ts";
 import { specFrom, specOptions } from "../work/spec-options.ts";
 
 const options = {
@@ -40,18 +41,19 @@ export const command = defineCommand({
     },
   ],
   async run(call) {
-    const { options: values, io, host, print } = call;
+    const { options: values, io, host, client, print } = call;
     const { spec, workspaceIsDefault, note } = specFrom(values, io, host);
     const env = await readEnvironment(values, io);
     if (env) spec.env = env;
     if (note) await print.note(note);
-    const box = await create(call, spec).catch(async (thrown) => {
+    const creating = create(call, spec).catch(async (thrown) => {
       const { code, message } = CaissonError.from(thrown);
       if (!workspaceIsDefault || code !== "WORKSPACE_REFUSED") throw thrown;
       await print.note(`no project is attached: ${message}`);
       const { workspace: _, ...rest } = spec;
       return create(call, rest);
     });
+    const box = await tellPreparing(io, client, creating);
     if (values.json) await print.json(box.info);
     else await print.line(box.id);
     return 0;

@@ -1,6 +1,7 @@
 import type { FindingLevel } from "@caisson/client";
 import { defineCommand } from "../command/command.ts";
 import type { Style } from "../text/style.ts";
+import { tellPreparing } from "../work/preparing.ts";
 import { printTiers, tierRows } from "../work/tier-table.ts";
 
 const marks: Record<FindingLevel, [string, Style]> = {
@@ -19,9 +20,9 @@ export const command = defineCommand({
     { line: "caisson doctor", what: "Exits with 1 if there is a problem" },
     { line: "caisson doctor --quick --json", what: "For programs, without making a sandbox of each kind" },
   ],
-  async run({ options, client, print }) {
+  async run({ options, client, io, print }) {
     const findings = await client.system.diagnose();
-    const tiers = await tierRows(client, !options.quick);
+    const tiers = await tellPreparing(io, client, tierRows(client, !options.quick));
     if (options.json) await print.json({ findings, tiers });
     else {
       for (const { subject, level, message, fix } of findings) {

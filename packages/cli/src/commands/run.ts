@@ -4,6 +4,7 @@ import type { OptionTable } from "../command/option.ts";
 import { UsageError } from "../command/usage-error.ts";
 import { Asking } from "../work/asking.ts";
 import { commandOptions, execOptions } from "../work/command-options.ts";
+import { tellPreparing } from "../work/preparing.ts";
 import { resultJson } from "../work/result-json.ts";
 import { applyChanges, hintAtChanges } from "../work/settle-changes.ts";
 import { type ChosenSpec, specFrom, specOptions } from "../work/spec-options.ts";
@@ -52,7 +53,7 @@ export const command = defineCommand({
         asking.show({
           wanted: (asked) => asked.kind === "profile" && asked.agent === agent && asked.subject === profile,
         });
-      const start = await wire.start(started(call, chosen, exec));
+      const start = await tellPreparing(io, client, wire.start(started(call, chosen, exec)));
       if ("code" in start) return start.code;
       const { run } = start;
       asking.show({ sandboxId: run.sandboxId });

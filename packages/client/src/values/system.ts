@@ -25,6 +25,8 @@ export interface Driver {
   reason: string;
   fix: string;
   capabilities: string[];
+  /** What it makes just now that its sandboxes will begin with; empty: nothing. */
+  preparing: string;
 }
 
 export interface Capabilities {
@@ -89,8 +91,8 @@ export function capabilitiesFrom(message: GetCapabilitiesResponse): Capabilities
   return { contract, revision, version, build, limits, drivers: message.drivers.map(driverFrom) };
 }
 
-function driverFrom({ name, tier, usable, reason, fix, capabilities }: DriverInfoMessage): Driver {
-  return { name, tier: tierFrom(tier), usable, reason, fix, capabilities };
+function driverFrom({ $typeName: _, tier, ...driver }: DriverInfoMessage): Driver {
+  return { ...driver, tier: tierFrom(tier) };
 }
 
 export function findingFrom({ subject, level, message, fix }: FindingMessage): Finding {

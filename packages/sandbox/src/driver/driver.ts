@@ -136,6 +136,8 @@ export interface Driver {
   readonly capabilities: readonly Capability[];
   /** Processes cannot be bounded inside: what the host counts of it are its own threads. */
   readonly cannotCountProcesses?: boolean;
+  /** What it makes just now that its sandboxes will begin with, for people. */
+  readonly preparing?: string | undefined;
   /** What bounds its sandboxes from outside, where that is not the daemon; known once it was tried. */
   readonly bounder?: Bounder | undefined;
   /** How much memory its sandboxes can have, where each is a machine whose size is decided before. */

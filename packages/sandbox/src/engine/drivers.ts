@@ -18,6 +18,7 @@ export function describeDrivers(drivers: readonly Driver[]): Promise<DriverInfo[
         reason,
         fix,
         capabilities: [...driver.capabilities],
+        preparing: driver.preparing ?? "",
       });
     }),
   );

@@ -41,6 +41,7 @@ export abstract class MachineDriver<Ground, S extends Shape> implements Driver {
   readonly #stamp: HostStamp;
   readonly #beside = new BesideStamp();
   readonly #templates = new Map<string, Promise<Template<S>>>();
+  #preparing: string | undefined;
 
   /** @param programs those that templates depend on, beside the guest */
   constructor(options: MachineOptions, programs: readonly string[]) {
@@ -62,6 +63,10 @@ export abstract class MachineDriver<Ground, S extends Shape> implements Driver {
     uid: number | undefined,
   ): Promise<Launched>;
   protected abstract find(sandboxId: string, record: LaunchRecord): Promise<Launched | undefined>;
+
+  get preparing(): string | undefined {
+    return this.#preparing;
+  }
 
   async probe(): Promise<Probe> {
     return (await this.#tried.get()).probe;
@@ -123,7 +128,10 @@ export abstract class MachineDriver<Ground, S extends Shape> implements Driver {
       isUsualSize: true,
       takeUid: () => this.#uids.take(),
       releaseUid: (uid) => this.#uids.release(uid),
-      progress: this.machineOptions.progress ?? (() => {}),
+      progress: (words) => {
+        this.#preparing = words;
+        this.machineOptions.progress?.(words);
+      },
     };
   }
 
@@ -162,7 +170,11 @@ export abstract class MachineDriver<Ground, S extends Shape> implements Driver {
   async #make(ground: Ground, context: TemplateContext): Promise<Template<S>> {
     const { openStore } = await import("./open-store.ts");
     await openStore(context.store);
-    return this.makeTemplate(ground, context);
+    try {
+      return await this.makeTemplate(ground, context);
+    } finally {
+      this.#preparing = undefined;
+    }
   }
 
   /** Made once at a time; one that failed, or that another daemon has removed, is made again for the next who asks. */
