@@ -15,7 +15,7 @@ import {
   useDisk,
 } from "./erofs.ts";
 import { showEntry } from "./host-image.ts";
-import { fingerprintTree } from "./root-image.ts";
+import { fingerprintReadable } from "./root-image.ts";
 
 /** Parts of the host that are shown beside an image, at their own paths, and what says that they are still the same. */
 export interface Beside {
@@ -30,7 +30,7 @@ export const besideImage = /^beside-[0-9a-f]{32}\.erofs$/;
 
 /** Looks at every file of them. */
 export async function lookBeside(paths: readonly string[]): Promise<Beside> {
-  const trees = await Promise.all(paths.map(async (path) => fingerprintTree(await realpath(path))));
+  const trees = await Promise.all(paths.map(async (path) => fingerprintReadable(await realpath(path))));
   return { paths, fingerprint: hash("sha256", JSON.stringify([paths, trees])).slice(0, 32) };
 }
 

@@ -9,7 +9,7 @@ import { BesideStamp } from "./beside-stamp.ts";
 import type { Progress } from "./erofs.ts";
 import { HostStamp } from "./host-stamp.ts";
 import { MachineSizes, machineMemory } from "./sizes.ts";
-import type { Shape, Template, TemplateContext } from "./template.ts";
+import { disksOf, type Shape, type Template, type TemplateContext } from "./template.ts";
 import { touchTemplate } from "./touch-template.ts";
 
 export interface MachineOptions {
@@ -182,7 +182,7 @@ export abstract class MachineDriver<Ground, S extends Shape> implements Driver {
     const known = this.#templates.get(key);
     if (known) {
       const template = await known;
-      if (existsSync(template.state)) {
+      if ([template.state, ...Object.values(disksOf(template))].every((path) => existsSync(path))) {
         if (key !== usualTemplate) void touchTemplate(template.state);
         return template;
       }

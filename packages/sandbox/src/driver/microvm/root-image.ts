@@ -25,18 +25,29 @@ export const rootImage = /^root-[0-9a-f]{32}\.erofs$/;
 
 /** Changes with every file in a directory, by what `stat` says of it. */
 export async function fingerprintTree(root: string): Promise<string> {
-  const find = ["-xdev", "-printf", "%P\\0%i %m %s %T@ %l\\0"];
   try {
-    const { stdout } = await promisify(execFile)("find", [root, ...find], { maxBuffer: maxListing });
-    // `find` lists a directory in whatever order its file system has.
-    const entries = stdout.split("\0");
-    const lines = entries.flatMap((name, index) =>
-      index % 2 === 0 ? [`${name}\0${entries[index + 1]}`] : [],
-    );
-    return hash("sha256", lines.sort().join("\n")).slice(0, 32);
+    return hashListing((await listTree(root)).stdout);
   } catch (cause) {
     throw new CaissonError("IMAGE_NOT_FOUND", `${root} cannot be read by the daemon`, { cause });
   }
+}
+
+/** The same as far as the daemon may read it. */
+export async function fingerprintReadable(root: string): Promise<string> {
+  const { stdout } = await listTree(root).catch((failed: { stdout?: string }) => failed);
+  return hashListing(stdout ?? "");
+}
+
+function listTree(root: string): Promise<{ stdout: string }> {
+  const find = ["-xdev", "-printf", "%P\\0%i %m %s %T@ %l\\0"];
+  return promisify(execFile)("find", [root, ...find], { maxBuffer: maxListing });
+}
+
+function hashListing(listing: string): string {
+  // `find` lists a directory in whatever order its file system has.
+  const entries = listing.split("\0");
+  const lines = entries.flatMap((name, index) => (index % 2 === 0 ? [`${name}\0${entries[index + 1]}`] : []));
+  return hash("sha256", lines.sort().join("\n")).slice(0, 32);
 }
 
 /** The root of an image as a read-only disk for microVMs. Returns its path. */

@@ -44,10 +44,10 @@ test("commands that are described wrongly are refused", () => {
 test("a machine is taken only on request, and only where it fits", async (t) => {
   const dir = mkdtempSync(join(tmpdir(), "caisson-machine-"));
   t.after(() => rmSync(dir, { recursive: true }));
-  const note = (memoryBytes: number, image = "/store/image") =>
+  const note = (memoryBytes: number, disks: object = {}) =>
     writeFileSync(
       join(dir, "machine.json"),
-      JSON.stringify({ initrd: "/store/initrd", image, shape: { memoryBytes } }),
+      JSON.stringify({ initrd: "/store/initrd", image: "/store/image", ...disks, shape: { memoryBytes } }),
     );
   writeFileSync(join(dir, "machine"), "devices");
   writeFileSync(join(dir, "machine.memory"), "");
@@ -69,6 +69,16 @@ test("a machine is taken only on request, and only where it fits", async (t) => 
   await assert.rejects(checkMachine(driver, document(), dir, true), invalid(/host image, kernel or Caisson/));
   note(8192);
   await assert.rejects(checkMachine(driver, document(), dir, true), invalid(/size/));
-  note(4096, "/etc/shadow");
-  await assert.rejects(checkMachine(driver, document(), dir, true), invalid(/described wrongly/));
+  for (const disks of [
+    { image: "/etc/shadow" },
+    { beside: "/etc/shadow" },
+    { beside: 1 },
+    { beside: null },
+  ]) {
+    note(4096, disks);
+    await assert.rejects(checkMachine(driver, document(), dir, true), invalid(/described wrongly/));
+  }
+  fits = true;
+  note(4096, { beside: "/store/beside" });
+  await checkMachine(driver, document(), dir, true);
 });

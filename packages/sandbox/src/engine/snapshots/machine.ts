@@ -40,19 +40,27 @@ export async function checkMachine(
   });
 }
 
-/** The files are of the sizes that the note says, and the disk that it names lies where machines' disks are. */
+/** The files are of the sizes that the note says, and the disks that it names lie where machines' disks are. */
 async function checkFiles(file: string): Promise<void> {
   const [state, memory, note] = await Promise.all([stat(file), stat(`${file}.memory`), stat(`${file}.json`)]);
   if (state.size > maxStateBytes || note.size > maxNoteBytes) throw invalid("its machine is too large");
   const said = noted(await readFile(`${file}.json`, "utf8"));
   if (said.shape?.memoryBytes !== memory.size) throw invalid("its memory is not of the size that it says");
-  const { initrd, image } = said;
+  const { initrd, image, beside = image } = said;
   // That it is the host's own initrd is compared with what there is.
-  if (typeof initrd !== "string" || typeof image !== "string" || dirname(initrd) !== dirname(image))
-    throw invalid("its machine is described wrongly");
+  const isBesideInitrd = (disk: unknown) =>
+    typeof initrd === "string" && typeof disk === "string" && dirname(disk) === dirname(initrd);
+  if (!isBesideInitrd(image) || !isBesideInitrd(beside)) throw invalid("its machine is described wrongly");
 }
 
-function noted(text: string): { initrd?: unknown; image?: unknown; shape?: { memoryBytes?: unknown } } {
+interface Note {
+  initrd?: unknown;
+  image?: unknown;
+  beside?: unknown;
+  shape?: { memoryBytes?: unknown };
+}
+
+function noted(text: string): Note {
   try {
     return Object(JSON.parse(text));
   } catch {
