@@ -171,11 +171,14 @@ export async function reportExit(io: Io, exit: Exit): Promise<number> {
   const say = (words: string) =>
     io.stderr.write(`caisson: ${io.stderr.isTerminal ? printable(words) : words}\n`);
   if (exit.timedOut) await say("the command exceeded its time and was ended");
-  if (exit.oomKilled) await say("the command was ended because memory was exhausted");
+  if (exit.oomKilled)
+    await say(
+      `the command was ended because memory was exhausted${exit.lost ? ", and its sandbox with it" : ""}`,
+    );
   if (exit.diskExceeded)
     await say("the command was ended: more was written to the project than limits.disk allows");
   if (exit.lost) {
-    await say(`the command was lost: ${exit.lost}`);
+    if (!exit.oomKilled) await say(`the command was lost: ${exit.lost}`);
     return exit.code > 0 ? exit.code : 125;
   }
   return exit.code & 255;

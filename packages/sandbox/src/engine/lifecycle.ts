@@ -4,6 +4,7 @@ import type { Box } from "./box.ts";
 import { cleanUp } from "./clean-up.ts";
 import type { EngineContext } from "./context.ts";
 import { closeForwards } from "./ports.ts";
+import { oomKills } from "./process/exit.ts";
 import type { Proc } from "./process/proc.ts";
 import { type ExitRecord, kinds } from "./records.ts";
 import { fetchLast } from "./transfer/pull.ts";
@@ -45,7 +46,10 @@ async function end(
   }
   box.place?.release();
   for (const proc of box.processes.values()) proc.settle?.();
-  const { events, changes } = finishProcesses(box, box.running(), lostBecause(reason), actor);
+  const running = box.running();
+  const { events, changes } = finishProcesses(box, running, lostBecause(reason), actor);
+  if (running.some((proc) => proc.record.exit?.oomKilled))
+    record.endMessage = `memory was exhausted${message ? `: ${message}` : ""}`;
   record.state = SandboxState.ENDED;
   record.endedAt = Date.now();
   if (record.session) {
@@ -55,7 +59,7 @@ async function end(
     type: "sandbox.ended",
     actor,
     sandboxId: box.id,
-    data: { reason, ...(message ? { message } : {}) },
+    data: { reason, ...(record.endMessage ? { message: record.endMessage } : {}) },
   });
   const all: StateChange[] = [
     ...changes,
@@ -94,7 +98,9 @@ export function finishProcesses(
   const events: NewEvent[] = [];
   const changes: StateChange[] = [];
   for (const proc of procs) {
-    if (!proc.finish(lostExit(lost, Date.now() - proc.record.startedAt))) continue;
+    // Where memory is the whole sandbox's, its kernel's included, what exhausts it ends all of it.
+    const oomKilled = lost === "guest_lost" && oomKills(box) > proc.oomBefore;
+    if (!proc.finish(lostExit(lost, oomKilled, Date.now() - proc.record.startedAt))) continue;
     proc.log.finish();
     events.push(
       ...proc.announced({
@@ -110,12 +116,12 @@ export function finishProcesses(
   return { events, changes };
 }
 
-function lostExit(lost: string, durationMs: number): ExitRecord {
+function lostExit(lost: string, oomKilled: boolean, durationMs: number): ExitRecord {
   return {
     code: 137,
     signal: "SIGKILL",
     timedOut: false,
-    oomKilled: false,
+    oomKilled,
     truncated: false,
     durationMs: Math.max(0, durationMs),
     userMs: 0,
