@@ -17,6 +17,7 @@ import { connect } from "node:net";
 import { homedir, tmpdir, userInfo } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { controlGroupsOf, removeControlGroupsOf } from "./control-groups.ts";
+import { within } from "./dose.ts";
 import { killIfLiving } from "./kill.ts";
 import { removeTree } from "./remove-tree.ts";
 
@@ -115,7 +116,7 @@ const temporary = new Set<string>();
  * Where the tests' microVMs have their templates: one place for each account, kept between runs. The image of the host,
  * which takes gigabytes, is the same for all accounts; whoever comes first makes it.
  */
-function microvmStore(account: Account): string {
+export function microvmStore(account: Account): string {
   // Root's is for its ordinary user, too; anybody else has his own. Another place lets checkouts of different builds be tested at
   // the same time.
   const runner = process.getuid!();
@@ -255,7 +256,7 @@ function readlinkOrNothing(path: string): string {
 }
 
 async function untilConnectable(socket: string, child: ChildProcess, log: () => string): Promise<void> {
-  const deadline = performance.now() + 30_000;
+  const deadline = performance.now() + within(30_000);
   while (performance.now() < deadline) {
     if (child.exitCode !== null) throw new Error(`the daemon ended with ${child.exitCode}:\n${log()}`);
     if (existsSync(socket) && (await connects(socket))) return;
