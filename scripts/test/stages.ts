@@ -1,6 +1,7 @@
 // The stages of `npm test`, and the jobs of each.
 import { globSync } from "node:fs";
 import { join } from "node:path";
+import { isFull } from "../../test/support/dose.ts";
 import { checks } from "../check.ts";
 import type { Job } from "./lanes.ts";
 import { runCargo, runCheck, runNode } from "./programs.ts";
@@ -20,6 +21,9 @@ const files: Record<string, string[]> = {
 
 /** Tests of every driver, wherever they are: an engine, and machines that are emulated. */
 const ofDrivers = /^test\/(drivers\/|security\/(modes|crashes|wall\/tiers)|faults\/(docker|microvm))/;
+
+/** What takes many minutes. */
+const ofFullDose = /\.full\.test\.ts$/;
 
 /** Unit tests are short; a process for each that only counts would be a part of the whole. */
 const unitFilesAtOnce = 10;
@@ -41,7 +45,10 @@ export function jobsOf(stages: readonly string[], scratch: string): Job[] {
     jobs.push({ stage: "guest", title: "cargo test", kind: "cargo", run: runCargo });
   for (const [stage, patterns] of Object.entries(files)) {
     if (!stages.includes(stage)) continue;
-    const paths = patterns.flatMap((pattern) => globSync(pattern, { cwd: root })).sort();
+    const paths = patterns
+      .flatMap((pattern) => globSync(pattern, { cwd: root }))
+      .filter((path) => isFull() || !ofFullDose.test(path))
+      .sort();
     for (const group of groups(paths, stage === "unit" ? unitFilesAtOnce : 1))
       jobs.push({
         stage,

@@ -58,7 +58,9 @@ function makeProjectDisk(tools: { bwrap: string; mkfs: string }, path: string): 
   return readHostRoot().then((entries) => {
     const programs = entries.flatMap((entry) => showEntry(entry, ""));
     const shown = [...programs, "--ro-bind", root, source];
-    const options = ["--all-root", ...[".git", "guest/target"].map((name) => `--exclude-path=${name}`)];
+    // What is written while this is read, or of no use inside.
+    const leftOut = [".git", ".caisson/compiled", "guest/target"];
+    const options = ["--all-root", ...leftOut.map((name) => `--exclude-path=${name}`)];
     return makeDisk(tools, { name: "the project", path, id: diskIds.image, shown, options }, () => {});
   });
 }

@@ -2,7 +2,7 @@
 // version.
 import assert from "node:assert/strict";
 import { describe, it } from "node:test";
-import { isFull, within } from "../support/dose.ts";
+import { within } from "../support/dose.ts";
 import { runInMachine } from "../support/whole-machine/boot.ts";
 
 const setting = `
@@ -26,17 +26,14 @@ describe("control groups of the second version", { timeout: within(600_000) }, (
     assert.ok(seen.forks > 20 && seen.forks < 36, String(seen.forks));
   });
 
-  // An emulated processor takes minutes for them.
-  if (isFull()) {
-    for (const driver of ["bubblewrap", "docker", "runsc"]) {
-      it(`hold every limit of ${driver}`, async () => {
-        const suite = "node --test --test-reporter=tap test/drivers/limits.test.ts 2>&1";
-        const env = `CAISSON_TEST_FULL=1 CAISSON_TEST_DRIVERS=${driver}`;
-        const said = await runInMachine(`${setting} ${env} ${suite}`, within(500_000));
-        const count = (what: string) => new RegExp(`^# ${what} (\\d+)$`, "m").exec(said)?.[1];
-        assert.equal(count("fail"), "0", said);
-        assert.ok(Number(count("pass")) >= 20, said);
-      });
-    }
+  for (const driver of ["bubblewrap", "docker", "runsc"]) {
+    it(`hold every limit of ${driver}`, async () => {
+      const suite = "node --test --test-reporter=tap test/drivers/limits.test.ts 2>&1";
+      const env = `CAISSON_TEST_FULL=1 CAISSON_TEST_DRIVERS=${driver}`;
+      const said = await runInMachine(`${setting} ${env} ${suite}`, within(500_000));
+      const count = (what: string) => new RegExp(`^# ${what} (\\d+)$`, "m").exec(said)?.[1];
+      assert.equal(count("fail"), "0", said);
+      assert.ok(Number(count("pass")) >= 20, said);
+    });
   }
 });
