@@ -155,7 +155,8 @@ for (const account of accounts()) {
     const { pid, startTime } = await first.launch(init);
     await eventually("it runs", () => processesWith(mark).length >= 2);
     await first.close();
-    assert.ok(processesWith(mark).length >= 2);
+    // A process that becomes another program has no words for a moment.
+    await eventually("it lives on", () => processesWith(mark).length >= 2);
     assert.deepEqual(await launchedProcess(init.log), { pid, startTime });
 
     assert.equal(await bench.keeper.adopt(init.sandbox, { pid, startTime: startTime + 1n }), undefined);
