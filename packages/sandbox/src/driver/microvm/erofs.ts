@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
 import { chmod, mkdir, open, readdir, rm, stat, utimes } from "node:fs/promises";
 import { CaissonError } from "@caisson/contract/errors";
 import { newestFirst } from "./keep-template.ts";
@@ -48,6 +49,7 @@ export async function makeDisk(tools: ImageTools, disk: Disk, progress: Progress
   const { path } = disk;
   if (await stat(path).catch(() => undefined)) return;
   await mkdir(path.slice(0, path.lastIndexOf("/")), { recursive: true, mode: 0o700 });
+  await removeUnfinished(path.slice(0, path.lastIndexOf("/")));
   const building = `${path}.${process.pid}`;
   await (await open(building, "w")).close();
   try {
@@ -66,6 +68,15 @@ export async function useDisk(path: string): Promise<boolean> {
   const now = new Date();
   await utimes(path, now, now).catch(() => {});
   return true;
+}
+
+/** What daemons left that were killed while they made a disk. */
+export async function removeUnfinished(directory: string): Promise<void> {
+  for (const name of await readdir(directory)) {
+    const maker = /\.erofs\.(\d+)(\.paths)?$/.exec(name)?.[1];
+    if (maker !== undefined && !existsSync(`/proc/${maker}`))
+      await rm(`${directory}/${name}`, { force: true }).catch(() => {});
+  }
 }
 
 /** Removes all but the newest of a kind. A machine that still runs from one keeps its file open. */
