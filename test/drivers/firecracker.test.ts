@@ -120,8 +120,12 @@ describe("firecracker, against its published description", {
     await using box = await client.create({ driver });
     assert.equal((await client.snapshots.pause(box.id)).paused, true);
     assert.equal((await client.snapshots.resume(box.id)).paused, false);
+    const clocks = () => peer.words().filter((word) => word === "clock").length;
+    const before = clocks();
     const snapshot = await client.snapshots.take(box.id, { memory: true });
     assert.equal(snapshot.memory, true);
+    // It stood still, and is told what time it is.
+    await eventually(clocks, (count) => count > before);
     const said = peer.requests().slice(-4);
     assert.deepEqual(said.slice(-3), ["PATCH /vm ok", "PUT /snapshot/create ok", "PATCH /vm ok"]);
     // Keeping it has cut the link.

@@ -3,7 +3,11 @@ import { join } from "node:path";
 import { root } from "../daemon.ts";
 
 /** Puts programs named `firecracker` and `jailer` into a directory, both of them the peer. */
-export function installPeer(directory: string): { requests(): string[]; fault(words: string): void } {
+export function installPeer(directory: string): {
+  requests(): string[];
+  words(): string[];
+  fault(words: string): void;
+} {
   mkdirSync(directory, { recursive: true });
   const faults = join(directory, "faults");
   const guest = join(root, ".caisson/bin/caisson-guest");
@@ -14,6 +18,7 @@ export function installPeer(directory: string): { requests(): string[]; fault(wo
     chmodSync(join(directory, name), 0o755);
   }
   return {
+    words: () => readFileSync(`${faults}.words`, "utf8").trim().split("\n"),
     requests: () => readFileSync(`${faults}.requests`, "utf8").trim().split("\n"),
     fault: (what) => writeFileSync(faults, what),
   };

@@ -11,10 +11,13 @@ export class PeerMachine {
   readonly #door: string;
   readonly #scratch: string;
   readonly #connections = new Set<Socket>();
+  readonly #heard: (word: string) => void;
   #guest: ChildProcess | undefined;
   #assigned = 1 << 30;
 
-  constructor() {
+  /** @param heard is told the first of the host's words to the machine's first process */
+  constructor(heard: (word: string) => void) {
+    this.#heard = heard;
     this.#scratch = mkdtempSync(join(tmpdir(), "firecracker-peer-"));
     chmodSync(this.#scratch, 0o755);
     this.#door = join(this.#scratch, "door");
@@ -78,7 +81,9 @@ export class PeerMachine {
           /^ping ([0-9a-f]{64})$/.exec(line)?.[1] ??
           /^(?:clock|limit) ([0-9a-f]{64}) \d+$/.exec(line)?.[1] ??
           /^open ([0-9a-f]{64}) [0-9a-f]{128} \d{19}$/.exec(line)?.[1];
-        if (token !== undefined) host.write(`ok ${token}\n`);
+        if (token === undefined) continue;
+        this.#heard(line.split(" ")[0]!);
+        host.write(`ok ${token}\n`);
       }
     });
   }

@@ -49,7 +49,7 @@ chownSync(root, uid, gid);
 process.chdir(root);
 /** Everything is named as it is inside the jail; short, since sockets have short names. */
 const inJail = (path: string) => `.${path}`;
-const machine = new PeerMachine();
+const machine = new PeerMachine((word) => appendFileSync(`${faults}.words`, `${word}\n`));
 const asked: Record<string, Record<string, unknown>> = {};
 let state: "Not started" | "Running" | "Paused" = "Not started";
 /** Firecracker says yes as soon as the machine runs; what comes after shows on the console. */
